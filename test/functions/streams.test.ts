@@ -21,8 +21,10 @@ beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
 });
 
+type Image = NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"];
+
 /** A lease item in the form in which the stream shows it, as the client's own expressions write it. */
-function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
+function held(key: string, owner = "A"): Image {
   const grant: Grant = {
     token: `token-of-${owner}-${key}`,
     version: 1,
@@ -38,11 +40,11 @@ function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>
   return imageOf(store.updateNow(acquire({ key }, grant).request()).item);
 }
 
-function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
-  return marshall(item) as NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"];
+function imageOf(item: unknown): Image {
+  return marshall(item) as Image;
 }
 
-function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
+function tombstone(key: string, owner = "A"): Image {
   const token = `token-of-${owner}-${key}`;
   const fencingToken = Number(store.peek(leaseItemKey(key))?.fence);
   const shown = { token, fencingToken };
@@ -52,11 +54,7 @@ function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamo
 }
 
 let sequence = 0;
-function record(
-  eventName: "MODIFY" | "REMOVE",
-  OldImage: NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"],
-  NewImage?: typeof OldImage,
-): DynamoDBRecord {
+function record(eventName: "MODIFY" | "REMOVE", OldImage: Image, NewImage?: Image): DynamoDBRecord {
   const SequenceNumber = String(++sequence);
   return {
     eventName,
@@ -64,11 +62,15 @@ function record(
   };
 }
 
-const byTimeToLive = { userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" } };
-const keyOf = (() => {
-  let keys = 0;
-  return () => `key-${++keys}`;
-})();
+let keys = 0;
+const keyOf = (): string => `key-${++keys}`;
+
+const timeToLive = { type: "Service", principalId: "dynamodb.amazonaws.com" };
+
+/** A lease, or what is given in its place, that ttl has removed. */
+function expired(image: Image = held(keyOf()), userIdentity: object = timeToLive): DynamoDBRecord {
+  return { ...record("REMOVE", image), userIdentity };
+}
 
 function event(...Records: DynamoDBRecord[]): DynamoDBStreamEvent {
   return { Records };
@@ -95,7 +97,7 @@ describe("the reporting of expired leases", () => {
 
   test("a lease that ttl removed while it was held becomes an event without token and payload, and a metric", async () => {
     const key = keyOf();
-    const answer = await reportExpired(report, event({ ...record("REMOVE", held(key)), ...byTimeToLive }));
+    const answer = await reportExpired(report, event(expired(held(key))));
     expect(answer).toEqual({ batchItemFailures: [] });
     expect(put).toEqual([
       [{ tableName: "leases", key, owner: "A", fencingToken: 1_001, acquiredAt: 1_000, expiresAt: 1_500 }],
@@ -111,60 +113,34 @@ describe("the reporting of expired leases", () => {
     const lock = held(keyOf());
     const paused = { ...lock, pauseToken: { S: String(lock?.token?.S) } };
     const waiter = { ...held(keyOf()), sk: { S: "waiter#1" } };
-    await reportExpired(
-      report,
-      event(
-        { ...record("REMOVE", tombstoneAlone), ...byTimeToLive },
-        { ...record("REMOVE", closed), ...byTimeToLive },
-        { ...record("REMOVE", paused), ...byTimeToLive },
-        { ...record("REMOVE", waiter), ...byTimeToLive },
-        record("REMOVE", held(keyOf())),
-        { ...record("REMOVE", held(keyOf())), userIdentity: { type: "Service", principalId: "somebody" } },
-        {
-          ...record("REMOVE", held(keyOf())),
-          userIdentity: { type: "User", principalId: "dynamodb.amazonaws.com" },
-        },
-        { ...record("MODIFY", held(keyOf())), ...byTimeToLive },
-        { ...record("REMOVE", undefined), ...byTimeToLive },
-      ),
-    );
+    const others = [
+      ...[tombstoneAlone, closed, paused, waiter].map((image) => expired(image)),
+      record("REMOVE", held(keyOf())),
+      expired(held(keyOf()), { ...timeToLive, principalId: "somebody" }),
+      expired(held(keyOf()), { ...timeToLive, type: "User" }),
+      { ...record("MODIFY", held(keyOf())), userIdentity: timeToLive },
+      { ...record("REMOVE", undefined), userIdentity: timeToLive },
+    ];
+    await reportExpired(report, event(...others));
     expect(put).toEqual([]);
     expect(lines).toEqual([]);
   });
 
-  test("a payload that cannot be read does not stop the stream", async () => {
+  test("a payload that cannot be read, and an item of another program, do not stop the stream", async () => {
     const odd = { ...held(keyOf()), data: { S: "{" } };
-    await reportExpired(report, event({ ...record("REMOVE", odd), ...byTimeToLive }));
-    expect(put).toHaveLength(1);
-  });
-
-  test("an item of another program does not stop the stream", async () => {
     const foreign = { ...held(keyOf()), version: { BOOL: true } };
-    const answer = await reportExpired(
-      report,
-      event(
-        { ...record("REMOVE", foreign), ...byTimeToLive },
-        { ...record("REMOVE", held(keyOf())), ...byTimeToLive },
-      ),
-    );
-    expect(put.flat()).toHaveLength(1);
+    const answer = await reportExpired(report, event(expired(odd), expired(foreign), expired()));
+    expect(put.flat()).toHaveLength(2);
     expect(answer.batchItemFailures).toEqual([]);
   });
 
   test("eleven leases take two requests", async () => {
-    const records = Array.from({ length: 11 }, () => ({
-      ...record("REMOVE", held(keyOf())),
-      ...byTimeToLive,
-    }));
-    await reportExpired(report, event(...records));
+    await reportExpired(report, event(...Array.from({ length: 11 }, () => expired())));
     expect(put.map((entries) => entries.length)).toEqual([10, 1]);
   });
 
   test("from the first event that is not accepted on, records come again, and only those before are counted", async () => {
-    const records = Array.from({ length: 4 }, () => ({
-      ...record("REMOVE", held(keyOf())),
-      ...byTimeToLive,
-    }));
+    const records = Array.from({ length: 4 }, () => expired());
     const refusing: ExpiryReport = {
       ...report,
       putEvents: async (entries) =>
@@ -176,7 +152,7 @@ describe("the reporting of expired leases", () => {
   });
 
   test("a service that does not answer has the whole batch come again", async () => {
-    const first = { ...record("REMOVE", held(keyOf())), ...byTimeToLive };
+    const first = expired();
     const failing: ExpiryReport = { ...report, putEvents: () => Promise.reject(new Error("no answer")) };
     const answer = await reportExpired(failing, event(first));
     expect(answer.batchItemFailures).toEqual([{ itemIdentifier: first.dynamodb?.SequenceNumber }]);
