@@ -148,7 +148,7 @@ test.each<[string, unknown, string]>([
   ["a response stream", { write: () => true }, "context"],
   ["none", undefined, "context"],
   ["a text", "context", "context"],
-  ["that has a number for its request", { awsRequestId: 7 }, "context.awsRequestId"],
+  ["that has a symbol for its request", { awsRequestId: Symbol("r") }, "context.awsRequestId"],
   ["that has null for its function", { functionName: null }, "context.functionName"],
   ["that has a number for its time", { getRemainingTimeInMillis: 7 }, "context.getRemainingTimeInMillis"],
   ...[null, "30000", Number.NaN, 2 ** 53].map((left): [string, unknown, string] => [
