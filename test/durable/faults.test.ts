@@ -82,18 +82,6 @@ describe("a process that dies at one of its requests", () => {
           expect(await play(story, { at, when }), `at request ${at} of ${last}`).toEqual(endOf(story));
       },
     );
-
-    test("is made good again and again", async () => {
-      await play(steps);
-      const last = world.service.boundaries.length;
-      for (let every = 2; every <= 5; every += 1) {
-        const deaths = Array.from({ length: Math.ceil((2 * last) / every) }, (_, index) => ({
-          at: 1 + index * every,
-          when,
-        }));
-        expect(await play(steps, ...deaths), `at every ${every}th request`).toEqual(endOf(steps));
-      }
-    });
   });
 
   test("after it has acquired the lease resumes at once what nobody has heard of, under a larger fencing token", async () => {

@@ -102,20 +102,6 @@ it("a handler of batches is a handler of the batch's source, and its functions k
   expectTypeOf([queue, kinesis, table, kafka]).toBeArray();
 });
 
-it("a key function knows the event that its handler declares", () => {
-  const handler: Handler<ImportEvent, void> = leased(
-    {
-      tableName: "leases",
-      key: (event) => {
-        expectTypeOf(event).toEqualTypeOf<ImportEvent>();
-        return event.file;
-      },
-    },
-    () => undefined,
-  );
-  expectTypeOf(handler).toBeFunction();
-});
-
 it("in a middy chain, a key function takes an event that nobody declares, and the handler's stays what it is", () => {
   middy<ImportEvent, number>()
     .use(leaseLock({ tableName: "leases", key: (event) => event.file }))
