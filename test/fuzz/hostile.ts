@@ -30,7 +30,7 @@ function cyclic(): object {
 }
 
 /** Each is made anew, so that none is changed by one use for the next. */
-const hostiles: Readonly<Record<string, () => unknown>> = {
+export const hostiles: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
   NaN: () => Number.NaN,
@@ -154,125 +154,12 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   ),
 );
 
-/** Any JSON, as events of functions are. */
-export const json: fc.Arbitrary<unknown> = fc.oneof(
-  fc.jsonValue({ maxDepth: 3 }),
-  hostileText,
-  fc.constantFrom(
-    null,
-    true,
-    0,
-    -1,
-    0.5,
-    1e308,
-    2 ** 53,
-    [],
-    {},
-    JSON.parse('{"__proto__":{"polluted":true}}'),
-  ),
-);
-
-/** An event with some of its fields right, others any JSON, and unknown ones at times. Those that are needed are there. */
-export function someEvent(
-  fields: Readonly<Record<string, fc.Arbitrary<unknown>>>,
-  needed: readonly string[] = [],
-): fc.Arbitrary<unknown> {
-  const parts = Object.fromEntries(
-    Object.entries(fields).map(([name, right]): [string, fc.Arbitrary<unknown>] => [
-      name,
-      fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
-    ]),
-  );
-  const known = fc.record(parts, { requiredKeys: [...needed] });
-  const unknown = fc
-    .tuple(known, hostileText, json)
-    .map(([given, name, value]) => ({ ...given, [name]: value }));
-  return fc.oneof({ weight: 8, arbitrary: known }, unknown, json);
-}
-
 /** A value that is right, mostly; a hostile one at times. */
 export function mostly(right: fc.Arbitrary<unknown>): fc.Arbitrary<Recipe> {
   return fc.oneof(
     { weight: 4, arbitrary: right.map((value) => ({ value })) },
     { weight: 1, arbitrary: hostileValue },
   );
-}
-
-/** How options are handed over. */
-const shapes = ["plain", "frozen", "without prototype", "inherited", "getters"] as const;
-
-/** Options by recipes, and the shape of their object; or anything at all in place of them. */
-export type OptionsRecipe =
-  | Recipe
-  | { readonly shape: (typeof shapes)[number]; readonly options: Readonly<Record<string, Recipe>> };
-
-/**
- * Options of which any part is there, right or hostile, in an object of any shape; at times with an unknown one. Those that
- * are needed are always there, where the options are known ones in an object.
- */
-export function hostileOptions(
-  known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
-  needed: readonly string[] = [],
-): fc.Arbitrary<OptionsRecipe> {
-  const parts = Object.fromEntries(Object.entries(known).map(([name, right]) => [name, mostly(right)]));
-  const options = fc.record(parts, { requiredKeys: [...needed] }) as fc.Arbitrary<Record<string, Recipe>>;
-  const withUnknown = fc
-    .tuple(
-      options,
-      fc.constantFrom("__proto__", "constructor", "leaseDurationMillis", "then", ""),
-      hostileValue,
-    )
-    .map(([given, name, recipe]) => Object.fromEntries([...Object.entries(given), [name, recipe]]));
-  const asObject = (arbitrary: fc.Arbitrary<Readonly<Record<string, Recipe>>>): fc.Arbitrary<OptionsRecipe> =>
-    fc.record({ shape: fc.constantFrom(...shapes), options: arbitrary });
-  return fc.oneof(
-    { weight: 10, arbitrary: asObject(options) },
-    { weight: 1, arbitrary: asObject(withUnknown) },
-    { weight: 1, arbitrary: hostileValue },
-  );
-}
-
-/** As `hostileOptions`, of which only a few are there: where there are many, all of them are hardly ever right together. */
-export function fewHostileOptions(
-  known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
-  needed: readonly string[] = [],
-): fc.Arbitrary<OptionsRecipe> {
-  const isNeeded = ([name]: readonly [string, unknown]): boolean => needed.includes(name);
-  const always = Object.entries(known).filter(isNeeded);
-  const others = Object.entries(known).filter((entry) => !isNeeded(entry));
-  return fc
-    .shuffledSubarray(others, { maxLength: Math.min(4, others.length) })
-    .chain((entries) => hostileOptions(Object.fromEntries([...always, ...entries]), needed));
-}
-
-/** The names of the options that a recipe gives. */
-export function namesIn(recipe: OptionsRecipe): readonly string[] {
-  return "shape" in recipe && recipe.shape !== "inherited" ? Object.keys(recipe.options) : [];
-}
-
-/** Makes options as a recipe says. */
-export function madeOptions(recipe: OptionsRecipe): unknown {
-  if (!("shape" in recipe)) return made(recipe);
-  const entries = Object.entries(recipe.options).map(([name, each]) => [name, made(each)] as const);
-  const plain: Record<string, unknown> = {};
-  for (const [name, value] of entries) {
-    Object.defineProperty(plain, name, { value, enumerable: true, writable: true, configurable: true });
-  }
-  switch (recipe.shape) {
-    case "plain":
-      return plain;
-    case "frozen":
-      return Object.freeze(plain);
-    case "without prototype":
-      return Object.setPrototypeOf(plain, null);
-    case "inherited":
-      return Object.create(plain);
-    case "getters":
-      return Object.defineProperties(
-        {},
-        Object.fromEntries(entries.map(([name, value]) => [name, { enumerable: true, get: () => value }])),
-      );
-  }
 }
 
 /** Names of members that every object has; checked after each use. */

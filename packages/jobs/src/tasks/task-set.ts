@@ -13,6 +13,7 @@ import {
   InvalidOptionsError,
   isOperational,
   LeaseError,
+  readable,
   sortKeyOf,
   transact,
   type Write,
@@ -256,8 +257,10 @@ export class TaskSet {
       set instanceof TaskSet && set !== this && all.indexOf(set) === index;
     const given: unknown = moreUrgent;
     const allowed = "an array of other TaskSets, each once";
-    check(Array.isArray(given) && [...given].every(isAllowed), "moreUrgent", given, allowed);
-    return [...moreUrgent, this];
+    return readable("moreUrgent", given, () => {
+      check(Array.isArray(given) && [...given].every(isAllowed), "moreUrgent", given, allowed);
+      return [...moreUrgent, this];
+    });
   }
 
   /** Begins a worker of these sets, which is told of the tasks that are added to them until `forget` is called. */
