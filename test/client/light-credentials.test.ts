@@ -108,57 +108,36 @@ describe("credentials come from", () => {
 });
 
 describe("there are no credentials, says an error that names the SDK's store, and nothing was sent", () => {
+  const agentAt = (url: string): Record<string, string> => ({ AWS_CONTAINER_CREDENTIALS_FULL_URI: url });
+  const isForeign = /neither HTTPS nor a container's host/;
+  const lineBreak = /without a line break at the end/;
+
   it.each<[string, Record<string, string>, RegExp]>([
     ["in an empty environment", {}, /the environment has none/],
     ["with half a key", { AWS_ACCESS_KEY_ID: "x" }, /the environment has none/],
-    ...["x\n", " x"].map((id): [string, Record<string, string>, RegExp] => [
-      `with the key ${JSON.stringify(id)}`,
-      { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: "y" },
-      /without a line break at the end/,
-    ]),
-    [
-      "with a line break in the session's token",
-      { ...own, AWS_SESSION_TOKEN: "t\n" },
-      /without a line break at the end/,
-    ],
+    ["with a line break in the key", { ...own, AWS_ACCESS_KEY_ID: "x\n" }, lineBreak],
+    ["with a space before the key", { ...own, AWS_ACCESS_KEY_ID: " x" }, lineBreak],
+    ["with a line break in the session's token", { ...own, AWS_SESSION_TOKEN: "t\n" }, lineBreak],
     ["with a profile", { AWS_PROFILE: "dev" }, /it does not read AWS_PROFILE/],
     [
       "with a web identity",
-      { AWS_WEB_IDENTITY_TOKEN_FILE: "/var/token", AWS_ROLE_ARN: "arn" },
+      { AWS_WEB_IDENTITY_TOKEN_FILE: "/t" },
       /it does not read AWS_WEB_IDENTITY_TOKEN_FILE/,
     ],
-    [
-      "with an agent elsewhere, without TLS",
-      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/credentials" },
-      /neither HTTPS nor a container's host/,
-    ],
-    ...["localhost.example.com", "not-localhost"].map((host): [string, Record<string, string>, RegExp] => [
-      `with an agent at ${host}, without TLS`,
-      { AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://${host}/credentials` },
-      /neither HTTPS nor a container's host/,
-    ]),
+    ["with an agent elsewhere, without TLS", agentAt("http://example.com/credentials"), isForeign],
+    ["with an agent below localhost, without TLS", agentAt("http://localhost.example.com/"), isForeign],
+    ["with an agent called not-localhost, without TLS", agentAt("http://not-localhost/"), isForeign],
+    ["with an agent that is no URL", agentAt("agent"), isForeign],
     [
       "with an agent of ECS that is no URL",
       { AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: ":99999/v2" },
       /"http:\/\/169\.254\.170\.2:99999\/v2" is neither/,
     ],
-    [
-      "with an agent elsewhere that does not listen",
-      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "https://127.0.0.1:1/" },
-      /connect ECONNREFUSED/,
-    ],
-    [
-      "with an agent that does not listen on IPv6",
-      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://[::1]:1/" },
-      /connect E[A-Z]+ ::1:1/,
-    ],
-    ["with an agent that is no URL", { AWS_CONTAINER_CREDENTIALS_FULL_URI: "agent" }, /neither HTTPS/],
+    ["with an agent elsewhere that does not listen", agentAt("https://127.0.0.1:1/"), /connect ECONNREFUSED/],
+    ["with an agent that does not listen on IPv6", agentAt("http://[::1]:1/"), /connect E[A-Z]+ ::1:1/],
     [
       "with a token's file that is not there",
-      {
-        AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://localhost/",
-        AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: "/nonexistent/token",
-      },
+      { ...agentAt("http://localhost/"), AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: "/nonexistent/token" },
       /ENOENT/,
     ],
   ])("%s", async (_name, variables, message) => {
@@ -222,25 +201,21 @@ describe("credentials that end", () => {
   const clock = new ManualClock(Date.parse("2026-01-01T00:00:00Z"));
   const minute = 60_000;
   let fetched: number;
-  let fails: boolean;
+  let vault: "open" | "shut" | "hanging";
   let store: LightStore;
 
   beforeEach(() => {
     fetched = 0;
-    fails = false;
-    store = newStore({
-      clock,
-      credentials: async () => {
-        fetched += 1;
-        if (fails) throw new Error("the vault is shut");
-        const number = fetched;
-        return {
-          accessKeyId: `AK${number}`,
-          secretAccessKey: "s",
-          expiration: new Date(clock.now() + 60 * minute),
-        };
-      },
-    });
+    vault = "open";
+    const credentials = async (): Promise<LightCredentials> => {
+      fetched += 1;
+      const number = fetched;
+      if (vault === "shut") throw new Error("the vault is shut");
+      if (vault === "hanging") await new Promise(() => undefined);
+      const expiration = new Date(clock.now() + 60 * minute);
+      return { accessKeyId: `AK${number}`, secretAccessKey: "s", expiration };
+    };
+    store = newStore({ clock, credentials });
   });
 
   it("are fetched once for all that call at the same time, and kept", async () => {
@@ -263,12 +238,12 @@ describe("credentials that end", () => {
 
   it("go on signing while others cannot be fetched, and are asked for again now and then", async () => {
     await get(store);
-    fails = true;
+    vault = "shut";
     clock.freeze(56 * minute);
     for (let count = 0; count < 5; count += 1) await get(store);
     expect(fetched).toBe(2);
     clock.freeze(minute);
-    fails = false;
+    vault = "open";
     await get(store);
     await get(store);
     expect(signers().slice(-2)).toEqual(["AK1", "AK3"]);
@@ -276,10 +251,10 @@ describe("credentials that end", () => {
 
   it("do not sign beyond their end", async () => {
     await get(store);
-    fails = true;
+    vault = "shut";
     clock.freeze(61 * minute);
     await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
-    fails = false;
+    vault = "open";
     await get(store);
     expect(signers()).toEqual(["AK1", "AK3"]);
   });
@@ -335,26 +310,15 @@ describe("credentials that end", () => {
   });
 
   it("go on signing while a fetch of others hangs, and the one after it is heard", async () => {
-    let isHanging = false;
-    const hung = newStore({
-      clock,
-      credentials: async () => {
-        fetched += 1;
-        const number = fetched;
-        if (isHanging) await new Promise(() => undefined);
-        const expiration = new Date(clock.now() + 60 * minute);
-        return { accessKeyId: `AK${number}`, secretAccessKey: "s", expiration };
-      },
-    });
-    await get(hung);
-    isHanging = true;
+    await get(store);
+    vault = "hanging";
     clock.freeze(56 * minute);
-    await get(hung);
+    await get(store);
     await clock.advance(5_000);
-    isHanging = false;
+    vault = "open";
     clock.freeze(minute);
-    await get(hung);
-    await get(hung);
+    await get(store);
+    await get(store);
     expect(signers()).toEqual(["AK1", "AK1", "AK1", "AK3"]);
   });
 
@@ -392,7 +356,7 @@ describe("credentials that end", () => {
   });
 
   it("tell why they could not be fetched", async () => {
-    fails = true;
+    vault = "shut";
     const cause = { message: "the vault is shut" };
     await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING", cause });
   });
