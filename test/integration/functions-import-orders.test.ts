@@ -82,18 +82,21 @@ afterAll(() => tables?.close());
 describe("the import and export of orders", () => {
   test("imports what is pending, chunk by chunk, and exports what it is asked for", async () => {
     await seed();
+    // An order goes to its own key, whatever its fields say.
+    await system.put({ ...pendingKey("import", "4"), orders: [{ orderId: "odd", pk: "gate", sk: "other" }] });
     expect(await runTransfer(worker("A"), "import")).toMatchObject({
       result: "ran",
-      chunks: 3,
+      chunks: 4,
       isUnfinished: false,
     });
-    await system.put({ ...pendingKey("export", "e"), orderIds: ["b1", "a3", "unknown"] });
+    await system.put({ ...pendingKey("export", "e"), orderIds: ["b1", "a3", "odd", "unknown"] });
     expect(await runTransfer(worker("A"), "export")).toMatchObject({ result: "ran", chunks: 1 });
     const items = await system.items();
     expect(items["orders/a2"]).toMatchObject({ orderId: "a2", product: "mug", by: "A" });
     expect(items["done#export/e"]?.orders).toEqual([
       { orderId: "a3", product: "mug", quantity: 1 },
       { orderId: "b1", product: "mug", quantity: 1 },
+      { orderId: "odd" },
     ]);
     expect(Object.keys(items).filter((key) => key.startsWith("pending#"))).toEqual([]);
   });
@@ -161,10 +164,11 @@ describe("the import and export of orders", () => {
     const named = { kind: "import", lease: handle, chunk: "3" };
     expect(await transferOrders(worker("step"), named)).toEqual({ result: "transferred", chunk: "3" });
     expect(await transferOrders(worker("step"), named)).toEqual({ result: "alreadyDone", chunk: "3" });
-    await transferOrders(worker("step"), { kind: "import", lease: handle });
-    expect(await transferOrders(worker("step"), { kind: "import", lease: handle })).toEqual({
-      result: "nothingLeft",
-    });
+    await system.put({ ...pendingKey("import", "odd") });
+    const step = (): Promise<unknown> => transferOrders(worker("step"), { kind: "import", lease: handle });
+    expect(await step()).toMatchObject({ chunk: "2" });
+    expect(await step()).toEqual({ result: "parked", chunk: "odd" });
+    expect(await step()).toEqual({ result: "nothingLeft" });
     expect(await doneBy()).toMatchObject({ "done#import/2": "W" });
   });
 
@@ -191,7 +195,6 @@ describe("the import and export of orders", () => {
     ["import", "orders", [{ orderId: "a" }, {}], "it has no orderId at 1"],
     ["export", "orderIds", ["a", 7], "it has no orderId at 1"],
     ["import", "orders", undefined, "it has no list of at most 90 orders"],
-    ["import", "orders", "none", "it has no list of at most 90 orders"],
     [
       "import",
       "orders",
@@ -258,18 +261,6 @@ describe("the import and export of orders", () => {
     expect((await system.items())["parked#import/odd"]?.item).toMatchObject({ from: "another file" });
   });
 
-  test("an order goes to its own key, whatever its fields say; and is exported with what it has", async () => {
-    const order = { orderId: "a", pk: "gate", sk: "other" };
-    await system.put({ ...pendingKey("import", "1"), orders: [order] });
-    expect(await runTransfer(worker("A"), "import")).toMatchObject({ chunks: 1, parked: 0 });
-    await system.put({ ...pendingKey("export", "e"), orderIds: ["a"] });
-    expect(await runTransfer(worker("A"), "export")).toMatchObject({ chunks: 1, parked: 0 });
-    expect(await system.items()).toMatchObject({
-      "orders/a": { orderId: "a" },
-      "done#export/e": { orders: [{ orderId: "a" }] },
-    });
-  });
-
   test("a holder that was taken over parks nothing", async () => {
     await system.put({ ...pendingKey("import", "odd") });
     const a = worker("A");
@@ -280,14 +271,6 @@ describe("the import and export of orders", () => {
     expect(await a.transfer.transfer("import", "1", later, anyTime)).toBe("transferred");
     expect(await a.transfer.transfer("import", "odd", late, anyTime)).toBe("fencedOff");
     expect(Object.keys(await system.items())).toContain("pending#import/odd");
-  });
-
-  test("a step of a workflow parks its chunk, and the next step goes on", async () => {
-    const lease = (await worker("W").leases.acquire(transferKey)).toJSON();
-    await system.put({ ...pendingKey("import", "odd") });
-    const step = (): Promise<unknown> => transferOrders(worker("step"), { kind: "import", lease });
-    expect(await step()).toEqual({ result: "parked", chunk: "odd" });
-    expect(await step()).toEqual({ result: "nothingLeft" });
   });
 
   test("a run with a timeout stops in time, and its lease is as long: another run takes over from then on", async () => {
@@ -408,12 +391,8 @@ describe("the import and export of orders", () => {
       { kind: "import", chunk: "1" },
       { kind: "import", lease: {} },
       { kind: "import", lease, waitMs: 1 },
-      { kind: "import", lease, chunk: "" },
-      { kind: "import", waitMs: -1 },
       { kind: "import", timeoutMs: 2_999 },
-      { kind: "import", timeoutMs: "1m" },
       { kind: "import", lease, timeoutMs: 60_000 },
-      { kind: "import", putBack: "" },
       { kind: "import", putBack: "1", waitMs: 1 },
       { kind: "import", rows: [] },
     ]) {
