@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { gzipSync } from "node:zlib";
 import { LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
-import { LeaseClient, type LightStore, type LightStoreOptions, lightStore } from "@leasehold/client/light";
+import { LeaseClient, type LightStoreOptions, lightStore } from "@leasehold/client/light";
 import { ManualClock } from "@leasehold/client/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
@@ -95,88 +95,6 @@ describe("a request", () => {
     });
     expect(get?.headers["x-amz-target"]).toBe("DynamoDB_20120810.GetItem");
     expect(update?.method).toBe("POST");
-  });
-
-  const Key = { pk: { S: "k" }, sk: { S: "lease" } };
-  const placeholders = {
-    ExpressionAttributeNames: { "#a": "a" },
-    ExpressionAttributeValues: { ":a": { N: "1" } },
-  };
-  const asked = { names: write.names, values: { ":a": 1 } };
-  it.each<[string, (store: LightStore) => Promise<unknown>, object]>([
-    ["GetItem", (store) => store.get(read, newCall()), { Key, ConsistentRead: true }],
-    [
-      "Query",
-      (store) =>
-        store.query(
-          {
-            ...asked,
-            keyCondition: "#a = :a",
-            consistent: true,
-            descending: true,
-            limit: 2,
-            after: write.key,
-          },
-          newCall(),
-        ),
-      {
-        ...{ KeyConditionExpression: "#a = :a", ...placeholders, ConsistentRead: true },
-        ...{ ScanIndexForward: false, Limit: 2, ExclusiveStartKey: Key },
-      },
-    ],
-    [
-      "Query",
-      (store) => store.query({ ...asked, keyCondition: "#a = :a", consistent: false }, newCall()),
-      { KeyConditionExpression: "#a = :a", ...placeholders, ConsistentRead: false, ScanIndexForward: true },
-    ],
-    [
-      "Scan",
-      (store) =>
-        store.scan(
-          { filter: "attribute_exists(#a)", names: write.names, values: {}, after: write.key },
-          newCall(),
-        ),
-      {
-        ...{ FilterExpression: "attribute_exists(#a)", ExpressionAttributeNames: write.names },
-        ExclusiveStartKey: Key,
-      },
-    ],
-    [
-      "TransactWriteItems",
-      (store) => store.transact([{ ...write, ...asked, action: "check" }], newCall()),
-      {
-        ClientRequestToken: expect.any(String),
-        TransactItems: [
-          {
-            ConditionCheck: {
-              ...{ TableName: "leases", Key, ConditionExpression: write.condition, ...placeholders },
-              ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-            },
-          },
-        ],
-      },
-    ],
-    [
-      "BatchExecuteStatement",
-      async (store) => expect(await store.updateMany([write], newCall())).toEqual([undefined]),
-      {
-        Statements: [
-          {
-            Statement:
-              'UPDATE "leases" SET "a" = ? WHERE "pk" = ? AND "sk" = ? AND attribute_not_exists("a") RETURNING ALL NEW *',
-            Parameters: [{ N: "1" }, Key.pk, Key.sk],
-          },
-        ],
-      },
-    ],
-  ])("of the kind %s has what DynamoDB needs, and no more", async (operation, call, input) => {
-    server.script(say({ Items: [], Responses: [{}] }));
-    await call(newStore());
-    const [request] = server.requests;
-    expect(request?.headers["x-amz-target"]).toBe(`DynamoDB_20120810.${operation}`);
-    const { TableName, ...sent } = JSON.parse(request?.body ?? "");
-    expect(sent).toEqual(input);
-    expect(TableName).toBe("TransactItems" in input || "Statements" in input ? undefined : "leases");
   });
 
   it("goes over the connections of the first ones, which were sent at the same time", async () => {
