@@ -97,31 +97,22 @@ export class LeaseholdStack extends Stack {
       workflows: [workflow.stateMachine, heartbeat.stateMachine],
     });
 
-    this.#output("LeaseTableName", leases.tableName, "The client's LEASEHOLD_TABLE_NAME.");
     const { acquire, renew, release } = functions;
-    this.#output("AcquireFunctionName", acquire.functionName, "Takes a lock for somebody without a client.");
-    this.#output("RenewFunctionName", renew.functionName, "Prolongs a lease for somebody without a client.");
-    this.#output(
-      "ReleaseFunctionName",
-      release.functionName,
-      "Lets a lock go for somebody without a client.",
-    );
-    this.#output(
-      "ImportWorkflowArn",
-      workflow.stateMachine.stateMachineArn,
-      "Imports orders under the lock.",
-    );
-    this.#output("HeartbeatArn", heartbeat.stateMachine.stateMachineArn, "Keeps a lease for anybody.");
-    this.#output("AcceptanceFunctionName", acceptance.run.functionName, "The job that acceptance triggers.");
-    this.#output(
-      "AcceptanceWorkflowArn",
-      acceptance.workflow.stateMachine.stateMachineArn,
-      "The workflow that acceptance starts.",
-    );
-    this.#output("DashboardName", dashboard.dashboardName, "Where CloudWatch shows all of it.");
-  }
-
-  #output(id: string, value: string, description: string): void {
-    new CfnOutput(this, id, { value, description });
+    const outputs = {
+      LeaseTableName: [leases.tableName, "The client's LEASEHOLD_TABLE_NAME."],
+      AcquireFunctionName: [acquire.functionName, "Takes a lock for somebody without a client."],
+      RenewFunctionName: [renew.functionName, "Prolongs a lease for somebody without a client."],
+      ReleaseFunctionName: [release.functionName, "Lets a lock go for somebody without a client."],
+      ImportWorkflowArn: [workflow.stateMachine.stateMachineArn, "Imports orders under the lock."],
+      HeartbeatArn: [heartbeat.stateMachine.stateMachineArn, "Keeps a lease for anybody."],
+      AcceptanceFunctionName: [acceptance.run.functionName, "The job that acceptance triggers."],
+      AcceptanceWorkflowArn: [
+        acceptance.workflow.stateMachine.stateMachineArn,
+        "The workflow that acceptance starts.",
+      ],
+      DashboardName: [dashboard.dashboardName, "Where CloudWatch shows all of it."],
+    } as const;
+    for (const [id, [value, description]] of Object.entries(outputs))
+      new CfnOutput(this, id, { value, description });
   }
 }

@@ -115,7 +115,7 @@ describe("a keeper that cannot see its work", () => {
     async (duration) => {
       kept = new KeptWork(() => 0.999);
       kept.deliver = () => {};
-      const { lease, work, keeper } = await kept.guarded(undefined, duration);
+      const { lease, work, keeper } = await kept.guarded(duration);
       kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
       const beat = duration / 3;
       let [seen, seenAt, longest] = [looks(), 0, 0];

@@ -200,6 +200,7 @@ describe("a leased workflow", () => {
     ["sfn:startExecution.waitForTaskToken", "Sfn.AccessDeniedException", 0],
     ["sfn:describeExecution", "Sfn.SfnException", 0],
     ["sfn:sendTaskSuccess", "Sfn.SfnException", 0],
+    ["dynamodb:getItem", "DynamoDb.DynamoDbException", 4_000],
   ])(
     "fails by name when %s is denied with %s, within %i ms, and lets the lock go",
     async (action, error, ms) => {
@@ -270,6 +271,16 @@ describe("a leased workflow", () => {
     await clock.advance(beatMs);
     const keepers = steps.machines.executions(machineArn("keeper"));
     expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+  });
+
+  it("begins its work, once, when the answer of its keeper was lost at first", async () => {
+    steps.loseAnswers("sfn:sendTaskSuccess", 1);
+    const execution = start(define());
+    await clock.advance(61_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(entered(execution).filter((name) => name === "Minute")).toHaveLength(1);
+    await clock.advance(beatMs);
+    expect(steps.machines.executions(machineArn("keeper"))).toMatchObject([{ status: "SUCCEEDED" }]);
   });
 
   it("fails when its lease was broken before the answer of its acquisition was known", async () => {

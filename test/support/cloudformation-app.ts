@@ -7,21 +7,16 @@ import type { CloudFormationTemplate } from "./cloudformation.ts";
 /** The context that `cdk` gives to the app. */
 export const cdkContext: Record<string, unknown> = JSON.parse(readFileSync("cdk.json", "utf8")).context;
 
-/** The stack in an app as `cdk` starts it, but for the bundles, which would take seconds. */
-export function leaseholdStack(props: LeaseholdStackProps = {}): LeaseholdStack {
-  const app = new App({
-    context: { ...cdkContext, "aws:cdk:bundling-stacks": [] },
-    // It has a test of its own.
-    builtinCloudFormationValidation: false,
-  });
-  return new LeaseholdStack(app, "Leasehold", props);
-}
-
-/** The whole app's template. */
-export function leaseholdTemplate(props?: LeaseholdStackProps): {
+/** The template of the app as `cdk` makes it, but for the bundles, which would take seconds. */
+export function leaseholdTemplate(props: LeaseholdStackProps = {}): {
   template: Template;
   json: CloudFormationTemplate;
 } {
-  const template = Template.fromStack(leaseholdStack(props));
+  const app = new App({
+    context: { ...cdkContext, "aws:cdk:bundling-stacks": [] },
+    // The whole app's test has it.
+    builtinCloudFormationValidation: false,
+  });
+  const template = Template.fromStack(new LeaseholdStack(app, "Leasehold", props));
   return { template, json: template.toJSON() as CloudFormationTemplate };
 }

@@ -24,8 +24,6 @@ export class KeptWork {
   /** Runs for longer than every test. */
   readonly workMachine: string;
   readonly #ended: string;
-  /** What keepers have answered to those that wait for them. */
-  readonly answers: unknown[] = [];
   /** What EventBridge delivers of an event: once, unless a test has it otherwise. */
   deliver: (event: object) => void = (event) => void this.tellEnded(event);
 
@@ -43,12 +41,6 @@ export class KeptWork {
       this.deliver({ key, detail: { executionArn, status } });
     };
     this.steps = new StepFunctions(this.clock, onEvent, random === undefined ? {} : { random });
-    const { machines } = this.steps;
-    const send = machines.sendTaskSuccess.bind(machines);
-    machines.sendTaskSuccess = (token, output) => {
-      this.answers.push(output);
-      send(token, output);
-    };
     this.client = this.clientOf("holder");
     this.keeperMachine = this.steps.define("keeper", keeperDefinition(terms));
     this.#ended = this.steps.define("ended", endedDefinition({ ...terms, keeperArn: this.keeperMachine }));
@@ -65,14 +57,12 @@ export class KeptWork {
 
   /** Starts work that holds the lock, and a keeper beside it that has begun. */
   async guarded(
-    data?: string,
     durationMs: number = leaseDurationMs,
   ): Promise<{ lease: Awaited<ReturnType<LeaseClient["acquire"]>>; work: string; keeper: string }> {
     const work = this.startWork();
     const lease = await this.client.acquire(key, {
       owner: `workflow:${work}`,
       leaseDurationMs: durationMs,
-      ...(data === undefined ? {} : { data }),
     });
     const keeper = this.startKeeper({ lease: lease.toJSON(), guarded: work });
     await this.clock.advance(0);
