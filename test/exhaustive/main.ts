@@ -1,8 +1,6 @@
-import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
-import { Worker } from "node:worker_threads";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
-import { answerOf, bundleThread } from "../worlds/players.ts";
+import { bundleThread, share } from "../worlds/threads.ts";
 import { type Exploration, retell } from "./explore.ts";
 import type { Task } from "./explorer-thread.ts";
 import { scenarios } from "./scenarios/index.ts";
@@ -44,7 +42,8 @@ async function main(): Promise<number> {
   console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
   const all: Done[] = [];
   let left = tasks.length;
-  await share(tasks, (task, result) => {
+  const script = await bundleThread(new URL("explorer-thread.ts", import.meta.url));
+  await share<Task, Exploration>(script, tasks, (task, result) => {
     left -= 1;
     if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
     console.log(tell(task, result));
@@ -95,26 +94,6 @@ function coursesPlayed(done: readonly Done[], groups: readonly Group[]): string 
   const [states, courses] = [counted((one) => one.states), counted((one) => one.courses)];
   const byGroup = groups.map(([name, some]) => `${name} ${some.length}`);
   return `${done.length} cases, ${states} states, ${courses} courses. Cases of ${byGroup.join(", ")}.`;
-}
-
-/** Has the tasks done by threads, whichever is free. */
-async function share(
-  tasks: readonly Task[],
-  onResult: (task: Task, result: Exploration) => void,
-): Promise<void> {
-  const script = await bundleThread(new URL("explorer-thread.ts", import.meta.url));
-  const waiting = [...tasks];
-  const work = async (): Promise<void> => {
-    const thread = new Worker(script, { eval: true });
-    try {
-      for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
-        onResult(task, await answerOf<Exploration>(thread, task, task.scenario));
-      }
-    } finally {
-      await thread.terminate();
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(availableParallelism(), tasks.length) }, work));
 }
 
 function mistakeOf({ scenario, mistake }: Task) {

@@ -74,10 +74,6 @@ export interface ClusterOptions<Parts> {
   /** Called after every write that takes effect. */
   readonly onChange?: (changes: readonly Change[]) => void;
   readonly client?: (process: Host) => Partial<LeaseClientOptions>;
-  /** @default - as rough as chance has it, for each host */
-  readonly weather?: Weather | undefined;
-  /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
-  readonly suspends?: boolean;
   /** How far wall clocks are wrong at most; by more than `retentionMs` only where ttl removes nothing. @default 2000 */
   readonly wallErrorMs?: number | undefined;
   /** What answers tell a host of the time. @default - drawn for each host */
@@ -184,8 +180,7 @@ export class Cluster<Parts> {
 
   #freeze(index: number, ms: number): void {
     const host = this.processes[index]?.process;
-    const { suspends = true } = this.#options;
-    host?.freeze(ms, suspends && host.isSuspendable && this.random.chance(0.5));
+    host?.freeze(ms, host.isSuspendable && this.random.chance(0.5));
   }
 
   #start(name: string, index: number): Running<Parts> {
@@ -196,11 +191,11 @@ export class Cluster<Parts> {
     const { isRandom } = world;
     const aheadMs = isRandom ? random.between(-errorMs, errorMs) : ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs, dates?.(index));
-    const serviceOffsetsMs = [serviceAheadMs?.(index) ?? 0] as const;
-    const own = this.#options.weather ?? roughWeather(random);
+    const own = roughWeather(random);
     const weather = (): Weather => (this.#isCalm ? calmWeather : own);
     const { LeaseClient: Client, LeaseServiceError: ServiceError } = process.release;
-    const around = { world, table, weather, serviceOffsetsMs, tamper, ServiceError };
+    const ahead = serviceAheadMs?.(index) ?? 0;
+    const around = { world, table, weather, serviceAheadMs: ahead, tamper, ServiceError };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,

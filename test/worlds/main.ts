@@ -1,19 +1,21 @@
-import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { table } from "../../tools/bench/costs/markdown.ts";
 import { measuredCommit, writeEvidence } from "../../tools/bench/stamp.ts";
 import { wholeIn } from "../support/arguments.ts";
 import type { ReleaseBundle } from "../support/last-release.ts";
 import { bundleLastRelease } from "../support/last-release.ts";
-import type { Played } from "./player.ts";
-import { bundlePlayer, Players } from "./players.ts";
+import type { Played, Seeds } from "./player.ts";
 import { simulations, upgrades } from "./primitives/index.ts";
 import { besideRelease } from "./release.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
+import { bundleThread, share } from "./threads.ts";
+import { addTo } from "./world.ts";
 
 /** Numbers of at most nine digits. */
 const most = 999_999_999;
+/** So many seeds go to a thread at once: enough to keep it busy, few enough to see soon that something is wrong. */
+const seedsTogether = 50;
 const names = simulations.map(({ name }) => name);
 const usage = `npm run evidence -- worlds [--primitive NAME] [--seed N] [--runs N]
 
@@ -51,7 +53,7 @@ async function main(): Promise<number> {
   const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
   const count = wholeIn(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1, most);
   if (values.write && count === 1) throw new Error("--write is of several seeds: add --runs 1000");
-  const player = count === 1 ? "" : await bundlePlayer();
+  const player = count === 1 ? "" : await bundleThread(new URL("player.ts", import.meta.url));
   const release = values["last-release"] ? await bundleLastRelease() : undefined;
   if (release !== undefined) console.log(`hosts have ${release.version}, or the packages of now`);
   let virtualMs = 0;
@@ -100,17 +102,25 @@ async function playAll(
   { first, count, player, release }: Batch,
 ): Promise<Played | undefined> {
   const { isTTY } = process.stdout;
-  const jobs = Math.min(availableParallelism(), count);
   const since = { clock: performance.now(), cpu: process.cpuUsage() };
-  const players = new Players({ first, count }, (worlds) => {
-    if (isTTY) process.stdout.write(`\r${worlds} of ${count} worlds`);
-  });
-  const played = await players.play(player, { name: simulation.name, release }, jobs);
+  const played = { worlds: 0, virtualMs: 0, tally: {}, wrong: undefined as number | undefined };
+  const add = (_: Seeds, { worlds, virtualMs, tally, wrong }: Played): void => {
+    played.worlds += worlds;
+    played.virtualMs += virtualMs;
+    addTo(played.tally, tally);
+    played.wrong ??= wrong;
+    if (isTTY) process.stdout.write(`\r${played.worlds} of ${count} worlds`);
+  };
+  const seeds = function* (): Generator<Seeds> {
+    for (let seed = first; seed < first + count && played.wrong === undefined; seed += seedsTogether)
+      yield { first: seed, count: Math.min(seedsTogether, first + count - seed) };
+  };
+  await share(player, seeds(), add, { name: simulation.name, release });
   if (isTTY) process.stdout.write("\r");
   const seconds = (performance.now() - since.clock) / 1_000;
   const { user, system } = process.cpuUsage(since.cpu);
   if (played.wrong === undefined) {
-    const text = `${simulation.name}: seeds ${first} to ${first + count - 1}, ${jobs} threads`;
+    const text = `${simulation.name}: seeds ${first} to ${first + count - 1}`;
     console.log(`${text}: ${paceOf(played, seconds, (user + system) / 1_000)}`);
     tellTally(played);
     return played;

@@ -64,8 +64,8 @@ export interface Surroundings {
   readonly world: World;
   readonly table: Table;
   readonly weather: () => Weather;
-  /** How far the clocks of the service's own hosts are off. */
-  readonly serviceOffsetsMs: readonly [number, ...number[]];
+  /** How far the clock is ahead of the service's host that answers. */
+  readonly serviceAheadMs: number;
   readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
   readonly ServiceError?: typeof LeaseServiceError;
@@ -241,7 +241,7 @@ export class Network implements LeaseStore {
    * a proxy that always lies nothing helps.
    */
   protected time(): ServiceTime | undefined {
-    const { world, weather, serviceOffsetsMs } = this.around;
+    const { world, weather, serviceAheadMs } = this.around;
     const { random } = world;
     const { dates } = this.host;
     if (dates === "stripped") return undefined;
@@ -254,7 +254,7 @@ export class Network implements LeaseStore {
         return this.replacedTime(errorMs);
       }
     }
-    return timeAt(epoch + world.now + random.pick(serviceOffsetsMs));
+    return timeAt(epoch + world.now + serviceAheadMs);
   }
 
   /** The Date of a proxy whose clock is wrong; as the first that a host hears it would be beyond what is promised. */

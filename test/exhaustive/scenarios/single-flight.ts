@@ -32,7 +32,7 @@ const make =
     new Site(world, tamper, { places, wanted: [key], staleWithinMs, hasLevels });
 const end = (site: Site): Promise<void> => site.expectValuesForAll();
 
-const [secondHolder, earlierResult, weakMark] = (simulated[0]?.mistakes ?? []) as [Mistake, Mistake, Mistake];
+const [secondHolder, earlierResult, weakMark] = simulated.mistakes as [Mistake, Mistake, Mistake];
 
 const noMark: Mistake = {
   what: "an invalidation that writes nothing",

@@ -17,7 +17,7 @@ export const simulations: readonly Simulation[] = [
   fairLock,
   checkIn,
   ...seats,
-  ...singleFlight,
+  singleFlight,
   jobRuns,
   keptWorkflows,
   ...tasks,

@@ -1,35 +1,20 @@
 import { type Lease, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { ServiceClock } from "../../../packages/client/src/base/service-clock.ts";
 import type {
   ComputeContext,
   SingleFlight,
   SourcedValue,
 } from "../../../packages/client/src/entries/single-flight.ts";
-import { FlightCall } from "../../../packages/client/src/primitives/single-flight/call.ts";
 import {
   type CacheEntry,
   cacheSortKey,
   flightSortKey,
 } from "../../../packages/client/src/primitives/single-flight/entry.ts";
-import {
-  type CacheLook,
-  ProcessMemory,
-} from "../../../packages/client/src/primitives/single-flight/process-memory.ts";
-import { RefreshTimes } from "../../../packages/client/src/primitives/single-flight/refresh-times.ts";
 import { Beliefs } from "../beliefs.ts";
 import { Cluster, everyMishap, type Mishap, mishaps, type Running, wallErrorMs } from "../cluster.ts";
-import { calmWeather, type Tamper } from "../network.ts";
-import {
-  drawn,
-  isGrant,
-  type Mistake,
-  replacing,
-  type Simulation,
-  stepByStep,
-  without,
-} from "../simulation.ts";
+import type { Tamper } from "../network.ts";
+import { drawn, isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 
@@ -38,11 +23,6 @@ const keys = ["x", "y"] as const;
 const freshForMs = 3_000;
 /** How far two processes that know the service's time may differ in a value's age. */
 const agesDifferByMs = 1_500;
-/**
- * The same in calm weather, where wall clocks are right. A process whose machine was suspended goes by the service's
- * time, which is told in whole seconds.
- */
-const calmly = { wallErrorMs: 0, agesDifferByMs: 20, afterFreezeMs: 1_100, readMs: 100 };
 /** How long one call to the service may take, at most. */
 const callBudgetMs = 10_000;
 
@@ -117,8 +97,6 @@ interface SiteCase {
   readonly staleWithinMs?: number | undefined;
   /** Whether processes keep values, and refresh them ahead. @default false */
   readonly hasLevels?: boolean | undefined;
-  /** Whether the network is quick and loses nothing, and every process knows the time. @default false */
-  readonly isCalm?: boolean | undefined;
 }
 
 export class Site {
@@ -128,29 +106,21 @@ export class Site {
   /** Whether a process has come that does not know the service's time. */
   #isUntold = false;
   readonly #staleWithinMs: number;
-  readonly #isCalm: boolean;
   readonly #inProcessForMs: number;
-  readonly #refreshAheadMs: number;
   readonly #produced = new Map<string, Beginning>();
   /** By key. */
   readonly #forgotten = new Map<string, Forgotten[]>();
-
-  #hasFrozen = false;
-  /** How many marks of invalidations have been written. */
-  #marks = 0;
   readonly #keys: readonly string[];
 
   constructor(world: World, tamper?: Tamper, small: SiteCase = {}) {
     const { places = processes, wanted = keys, staleWithinMs = Number.POSITIVE_INFINITY } = small;
-    const { hasLevels = false, isCalm = false } = small;
+    const { hasLevels = false } = small;
     const staleForMs = world.random.pick([0, 6_000]);
     const failureForMs = world.random.pick([0, 2_000]);
     const inProcessForMs = hasLevels ? world.random.pick([0, 1_000, 2_000]) : 0;
     const refreshAheadMs = hasLevels ? world.random.pick([0, 1_500, 2_500]) : 0;
     const levels = { inProcessForMs, refreshAheadMs };
     this.#inProcessForMs = inProcessForMs;
-    this.#refreshAheadMs = refreshAheadMs;
-    this.#isCalm = isCalm;
     this.#keys = wanted;
     this.#usableForMs = freshForMs + staleForMs;
     this.#staleWithinMs = staleWithinMs;
@@ -169,7 +139,6 @@ export class Site {
         computing: new Map(),
         forgottenAt: new Map(),
       }),
-      ...(isCalm && { weather: calmWeather, wallErrorMs: calmly.wallErrorMs, dates: () => "kept" as const }),
       onChange: (changes) => this.#changed(changes),
       tamper,
     });
@@ -185,7 +154,6 @@ export class Site {
     else {
       const standsStill = one.kind === "freeze" || one.kind === "standstill";
       for (const { parts } of this.world.processes) if (standsStill) parts.interruptions += 1;
-      this.#hasFrozen ||= one.kind === "freeze";
       await this.world.befall(one);
     }
     await this.world.clock.advance(0);
@@ -224,11 +192,8 @@ export class Site {
     const collections = this.#collections;
     const underWay = running.parts.underWay.get(key) ?? new Set();
     running.parts.underWay.set(key, underWay);
-    const isFirst = underWay.size === 0;
-    const marks = this.#marks;
-    const hasFresh = isFirst && this.#isCalm && !forceRefresh && this.#freshForMs(key) > calmly.readMs;
     // A refresh ahead has no caller, and can be joined.
-    const isAlone = isFirst && running.parts.computing.get(key)?.held !== true;
+    const isAlone = underWay.size === 0 && running.parts.computing.get(key)?.held !== true;
     const hasStale = !forceRefresh && this.#hasStale(key);
     const settled = (): void => {
       // An own computation, a freeze: then the time is not spent on waiting.
@@ -238,13 +203,11 @@ export class Site {
       world.count(tookMs > waitMs ? "waited for all it had" : "waited less");
       if (tookMs > this.#staleWithinMs && hasStale)
         world.fault(`${running.process.name} waited ${tookMs} ms beside a stale value`);
-      if (tookMs > calmly.readMs && hasFresh && this.#marks === marks)
-        world.fault(`${running.process.name} waited ${tookMs} ms beside a fresh value`);
       if (tookMs > waitMs + callBudgetMs)
         world.fault(`${running.process.name} waited ${tookMs} of ${waitMs} ms`);
     };
     const compute = (context: ComputeContext<string>): Promise<string> =>
-      this.#compute(running, context, computeMs, fails, forceRefresh);
+      this.#compute(running, context, computeMs, fails);
     const forgotten = this.#forgotten.get(key) ?? [];
     const forgottenHere = running.parts.forgottenAt.get(key);
     const forgottenForMemory = lastOf(forgotten, since - this.#inProcessForMs * longestMeasure);
@@ -301,14 +264,6 @@ export class Site {
     return value !== undefined && isPast && now + this.#staleWithinMs < staleUntil - this.#agesDifferByMs;
   }
 
-  /** For how long the table's value is fresh by every clock; 0 if it has none. */
-  #freshForMs(key: string): number {
-    const { data = "{}" } = this.world.table.peek(leaseItemKey(key, cacheSortKey)) ?? {};
-    const { value, failure, freshUntil = 0 }: Partial<CacheEntry> = JSON.parse(String(data));
-    if (value === undefined || failure !== undefined) return 0;
-    return Math.max(0, freshUntil - this.world.clock.now() - this.#agesDifferByMs);
-  }
-
   /** Whether a process that holds the key's lease computes. */
   #isComputed(key: string): boolean {
     return this.world.processes.some(
@@ -318,7 +273,6 @@ export class Site {
 
   /** Those that do not know the time go by their wall clocks, which are wrong. */
   get #agesDifferByMs(): number {
-    if (this.#isCalm) return this.#hasFrozen ? calmly.afterFreezeMs : calmly.agesDifferByMs;
     this.#isUntold ||= this.world.processes.some(({ process }) => process.dates === "stripped");
     return this.#isUntold ? agesDifferByMs + 2 * wallErrorMs : agesDifferByMs;
   }
@@ -354,15 +308,9 @@ export class Site {
     { key, lease }: ComputeContext<string>,
     computeMs: number,
     fails: boolean,
-    forceRefresh: boolean,
   ): Promise<string> {
     const { world } = this;
     world.count("computation");
-    const earlyMs = this.#freshForMs(key) - this.#refreshAheadMs;
-    if (!forceRefresh && this.#isCalm && lease.held) {
-      if (this.#freshForMs(key) > 0) world.count("refreshed ahead");
-      if (earlyMs > 0) world.fault(`${process.name} refreshed ${key} ${earlyMs} ms before its time`);
-    }
     parts.computing.set(key, lease);
     parts.interruptions += 1;
     const beginning = { at: world.clock.monotonic(), collections: this.#collections };
@@ -382,7 +330,6 @@ export class Site {
       if (key.sk !== cacheSortKey) continue;
       this.world.count("stored");
       const [was, is] = [Number(before?.[attributeNames.fence] ?? 0), Number(after?.[attributeNames.fence])];
-      if (!Number.isInteger(is)) this.#marks += 1;
       if (is < was) this.world.fault(`a result with ${was} was replaced by one with ${is}`);
     }
   }
@@ -418,53 +365,7 @@ function asOfTheLastHolder<Write extends UpdateRequest | TransactionEntry>(write
   return isMark ? { ...write, values: { ...write.values, ":fence": fence - 0.5 } } : write;
 }
 
-/** Plants a mistake in what a process keeps of a look. */
-const keptAs = (mistaken: (look: CacheLook) => CacheLook): Mistake["plant"] =>
-  replacing(
-    ProcessMemory.prototype,
-    "keep",
-    (keep) =>
-      function (this: ProcessMemory, key, look) {
-        return keep.call(this, key, mistaken(look));
-      },
-  );
-
-/** Plants a mistake: callers join a refresh ahead while the value is fresh. */
-function waitedFor(): () => void {
-  const isOpen = Object.getOwnPropertyDescriptor(FlightCall.prototype, "isOpen") ?? {};
-  Object.defineProperty(FlightCall.prototype, "isOpen", { configurable: true, get: () => true });
-  return () => Object.defineProperty(FlightCall.prototype, "isOpen", isOpen);
-}
-
-const levelMistakes: readonly Mistake[] = [
-  {
-    what: "a process's memory that does not know how old a value was when it was read",
-    plant: keptAs(({ entry, at }) => ({
-      at,
-      entry: entry && { ...entry, freshUntil: Number.MAX_SAFE_INTEGER },
-    })),
-    violation: /was fresh .* ms after it was computed/,
-  },
-  {
-    what: "a process's memory that does not age while its machine is suspended",
-    plant: replacing(
-      ServiceClock.prototype,
-      "elapsedSince",
-      () =>
-        function (this: ServiceClock, since) {
-          return this.monotonic() - since.monotonic;
-        },
-    ),
-    violation: /was fresh .* ms after it was computed|was invalidated, and came back/,
-  },
-  {
-    what: "a process's memory that does not hear of an invalidation",
-    plant: replacing(ProcessMemory.prototype, "forget", () => () => undefined),
-    violation: /was invalidated, and came back/,
-  },
-];
-
-const many: Simulation = {
+export const singleFlight: Simulation = {
   name: "single-flight",
   claim:
     "single flights compute by one live holder at a time, give what was computed or a named error, and keep nobody waiting",
@@ -512,77 +413,3 @@ const many: Simulation = {
     end: (scene) => scene.expectValuesForAll(),
   }),
 };
-
-/** Calls that come often, as those of a hot value do. */
-const hotCalls: fc.Arbitrary<FlightStep> = fc.oneof(
-  drawn(12, "call", {
-    process: fc.nat(processes - 1),
-    key: fc.constant("x"),
-    waitMs: fc.constantFrom(0, 15_000),
-    computeMs: fc.integer({ min: 0, max: 4_000 }),
-    fails: fc.oneof(
-      { weight: 6, arbitrary: fc.constant(false) },
-      { weight: 1, arbitrary: fc.constant(true) },
-    ),
-    forceRefresh: fc.constant(false),
-  }),
-  drawn(8, "wait", { ms: fc.integer({ min: 1, max: 600 }) }),
-  drawn(1, "invalidate", {
-    process: fc.nat(processes - 1),
-    key: fc.constant("x"),
-  }),
-  drawn(1, "freeze", {
-    process: fc.nat(processes - 1),
-    ms: fc.integer({ min: 500, max: 9_000 }),
-  }),
-  drawn(1, "kill", { process: fc.nat(processes - 1) }),
-);
-
-const ahead: Simulation = {
-  name: "single-flight:ahead",
-  claim: "nobody waits beside a fresh value, which is refreshed ahead by one process and not before its time",
-  worlds: 200,
-  mustHappen: [
-    "computation",
-    "served",
-    "served from the process's memory",
-    "served during a computation",
-    "refreshed ahead",
-    "refresh ahead failed",
-    "takeover",
-    "death",
-    "served after an invalidation",
-  ],
-  mistakes: [
-    ...levelMistakes,
-    {
-      what: "a refresh ahead at any time",
-      plant: replacing(RefreshTimes.prototype, "isDue", () => () => true),
-      violation: /ms before its time/,
-    },
-    {
-      what: "a refresh ahead that its callers wait for",
-      plant: waitedFor,
-      violation: /waited .* ms beside a fresh value|LeaseLostError/,
-    },
-    {
-      what: "a refresh ahead beside another holder",
-      tamper: without("attribute_not_exists(#token)", isGrant),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a refresh ahead that is stored over an invalidation",
-      tamper: asOfTheLastHolder,
-      violation: /was invalidated, and came back/,
-    },
-  ],
-  play: stepByStep({
-    step: hotCalls,
-    fewestSteps: 60,
-    mostSteps: 120,
-    make: (world, tamper) => new Site(world, tamper, { hasLevels: true, isCalm: true }),
-    end: (scene) => scene.expectValuesForAll(),
-  }),
-};
-
-export const singleFlight: readonly Simulation[] = [many, ahead];
