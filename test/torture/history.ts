@@ -9,7 +9,6 @@
 export const primitives = [
   "lock",
   "shared",
-  "handedOver",
   "operated",
   "fair",
   "semaphore",
@@ -99,11 +98,8 @@ export interface HoldTerms {
   readonly attempt: number;
   /** For how long it lasts in milliseconds, where nothing renews it; absent where something may. */
   readonly leaseMs?: number;
-  /**
-   * Absent where it is a lease of its own. Others go on with a lease that was granted before, under its fencing token: of
-   * the same `owner`, which is a process here, or by the `handle` of another process.
-   */
-  readonly joins?: "owner" | "handle";
+  /** Whether its process may have several handles of the lease, under one fencing token; absent for no. */
+  readonly isShared?: true;
   /** For how long the lock stays closed after its grant, in milliseconds; absent for not at all. */
   readonly cooldownMs?: number;
 }

@@ -26,7 +26,6 @@ export const terms = {
 export const keys = {
   lock: ["lock/1", "lock/2"],
   shared: ["shared/1"],
-  handedOver: ["handed-over/1"],
   operated: ["operated/1"],
   fair: ["fair/1"],
   semaphore: ["semaphore/1"],

@@ -141,11 +141,6 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
       { holds: [hold(10, 100), hold(40, undefined, { since: 5 })] },
     ],
     [
-      "another holder beside one that has adopted the lease",
-      { holds: [holdOfA, hold(15, 60, { process: "b", fencingToken: 1, joins: "handle" }), hold(50, 70)] },
-      { holds: [holdOfA, hold(15, 60, { process: "b", fencingToken: 1, joins: "handle" }), hold(60, 70)] },
-    ],
-    [
       "another holder beside one whose lease an operator did not find",
       { holds: [first, second], operations: [breaking({ outcome: "refused" })] },
       { holds: [first, second], operations: [breaking()] },
@@ -201,7 +196,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [
       "a token that was given twice",
       { holds: [hold(10, 20, { fencingToken: 7 }), hold(30, 40, { fencingToken: 7 })] },
-      { holds: ["one", "two"].map(() => hold(10, 20, { fencingToken: 7, joins: "owner" })) },
+      { holds: ["one", "two"].map(() => hold(10, 20, { fencingToken: 7, isShared: true })) },
     ],
     [
       "a smaller token after a larger one",

@@ -9,7 +9,7 @@ type CertainHold = Hold & { readonly until: number };
  * Mutual exclusion, and the bounds of what may be held together: at no moment are two exclusive holds of a key certain, nor
  * a writer beside another holder, nor more permits than there are.
  *
- * A lease that several go on with is one hold. An operator who breaks a lease lets a new holder in beside the old one, on
+ * Handles of one lease are one hold. An operator who breaks a lease lets a new holder in beside the old one, on
  * purpose. Whatever is most crowded began with a grant, so it is enough to look at the moment of each grant.
  */
 export function exclusionViolations(

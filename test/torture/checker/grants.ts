@@ -7,7 +7,7 @@ export interface Grant {
   readonly key: string;
   readonly kind: HoldKind;
   readonly fencingToken: number;
-  readonly joins: Hold["joins"] | undefined;
+  readonly isShared: true | undefined;
   /** When it was asked for. */
   readonly since: number;
   /** By when its caller knew of it. */
@@ -34,13 +34,11 @@ export function isAcquisition({ subject, action }: Operation): boolean {
  * the two.
  */
 export function grantsOf(operations: readonly Operation[], holds: readonly Hold[]): readonly Grant[] {
-  // Whoever adopts a lease was granted nothing.
-  const granted = holds.filter(({ joins }) => joins !== "handle");
-  const grants: Grant[] = granted.map((hold) => {
-    const { process, key, kind, fencingToken, joins, since, from } = hold;
-    return { process, key, kind, fencingToken, joins, since, at: from, text: tellHold(hold) };
+  const grants: Grant[] = holds.map((hold) => {
+    const { process, key, kind, fencingToken, isShared, since, from } = hold;
+    return { process, key, kind, fencingToken, isShared, since, at: from, text: tellHold(hold) };
   });
-  const ofLease = grouped(granted, leaseOf);
+  const ofLease = grouped(holds, leaseOf);
   for (const operation of operations) {
     const { process, key, action, outcome, from, to, details } = operation;
     const { fencingToken } = details;
@@ -54,21 +52,19 @@ export function grantsOf(operations: readonly Operation[], holds: readonly Hold[
     }
     const kind = kindOf.get(action) ?? "exclusive";
     const text = tellOperation(operation);
-    const joins = operation.subject === "shared" ? "owner" : undefined;
-    grants.push({ process, key, kind, fencingToken, joins, since: from, at: to, text });
+    const isShared = operation.subject === "shared" || undefined;
+    grants.push({ process, key, kind, fencingToken, isShared, since: from, at: to, text });
   }
   return grants;
 }
 
-/** Whether two belong to one lease: two handles of one owner, or one that another process goes on with. */
-export function isOneLease(
-  one: Pick<Hold, "process" | "fencingToken"> & { readonly joins?: Hold["joins"] | undefined },
-  other: Pick<Hold, "process" | "fencingToken"> & { readonly joins?: Hold["joins"] | undefined },
-): boolean {
-  if (one.fencingToken !== other.fencingToken) return false;
-  if (one.joins === "handle" || other.joins === "handle") return true;
-  return one.joins === "owner" && other.joins === "owner" && one.process === other.process;
+/** Whether two are handles of one lease. */
+export function isOneLease(one: Lease, other: Lease): boolean {
+  const isShared = one.isShared === true && other.isShared === true;
+  return isShared && one.fencingToken === other.fencingToken && one.process === other.process;
 }
+
+type Lease = Pick<Hold, "process" | "fencingToken"> & { readonly isShared?: true | undefined };
 
 function leaseOf({ process, key, fencingToken }: Pick<Hold, "process" | "key" | "fencingToken">): string {
   return JSON.stringify([process, key, fencingToken]);

@@ -24,7 +24,6 @@ export async function audit(context: WorkContext): Promise<void> {
   const audits: Readonly<Record<Primitive, (key: string) => Promise<void>>> = {
     lock: (key) => acquire("lock", key, () => client.acquire(key, waiting)),
     shared: (key) => acquire("shared", key, () => client.acquire(key, waiting)),
-    handedOver: (key) => acquire("handedOver", key, () => client.acquire(key, waiting)),
     operated: (key) => acquire("operated", key, () => client.acquire(key, waiting)),
     group: (key) => acquire("group", key, () => client.acquire(key, waiting)),
     leader: (key) => acquire("leader", key, () => client.acquire(key, waiting)),

@@ -75,7 +75,7 @@ export async function sharedTurn(context: WorkContext): Promise<void> {
   const callers = Array.from({ length: random.integer(1, 3) }, async () => {
     await sleep(random.between(0, 300));
     const acquire = (): Promise<Lease> => client.acquire(key, options);
-    await acquireAndHold(context, "shared", key, { waitMs }, acquire, undefined, { joins: "owner" });
+    await acquireAndHold(context, "shared", key, { waitMs }, acquire, undefined, { isShared: true });
   });
   await Promise.all(callers);
 }
@@ -107,7 +107,7 @@ export async function acquireAndHold(
 }
 
 /** Releases it in the end, renews it before that now and then, or leaves it to expire. */
-export async function letGo(
+async function letGo(
   context: WorkContext,
   primitive: Primitive,
   key: string,

@@ -8,7 +8,6 @@ import { audit } from "./audit.ts";
 import type { WorkerConfig } from "./config.ts";
 import { WorkContext } from "./context.ts";
 import { flightTurn } from "./flights.ts";
-import { handOverTurn } from "./handles.ts";
 import { jobRunsOf, runTurn, taskSetOf, taskTurn } from "./jobs.ts";
 import { fairTurn, groupTurn, leaderTurn, lockTurn, sharedTurn } from "./locks.ts";
 import { operatedTurn } from "./operated.ts";
@@ -24,7 +23,6 @@ function turnsOf(client: LeaseClient): Readonly<Record<Primitive, Turn>> {
   return {
     lock: lockTurn,
     shared: sharedTurn,
-    handedOver: handOverTurn,
     operated: operatedTurn,
     fair: fairTurn,
     semaphore: semaphoreTurn,
