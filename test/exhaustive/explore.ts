@@ -15,8 +15,6 @@ export interface Exploration {
   /** The most events of one course. */
   readonly depth: number;
   readonly milliseconds: number;
-  /** Whether all courses were played. */
-  readonly isComplete: boolean;
   /** The first thing that must not be, and the choices that lead to it. */
   readonly violation?: { readonly text: string; readonly path: readonly number[] } | undefined;
 }
@@ -89,7 +87,6 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
     states: seen.size,
     ...counts,
     milliseconds: performance.now() - since,
-    isComplete: violation === undefined && left.length === 0,
     violation,
   };
 }

@@ -1,6 +1,11 @@
 import { expectItToHeal, mistakes, Queue, type QueueStep } from "../../worlds/primitives/fair-lock.ts";
+import {
+  deathMistakes,
+  lineMistakes,
+  roomMistakes,
+  turnMistakes,
+} from "../../worlds/primitives/fair-lock-mistakes.ts";
 import { type AnyScenario, dateFaults, named, scenario, wait, withFaults } from "../scenario.ts";
-import { deathMistakes, lineMistakes, roomMistakes, turnMistakes } from "./fair-lock-mistakes.ts";
 
 const acquire = (process: number, waitMs = 60_000): QueueStep => ({
   kind: "acquire",

@@ -4,6 +4,7 @@ import { seatCounters } from "../../../packages/client/src/primitives/seats/seat
 import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, withConditions } from "../../support/recomposed.ts";
+import { takingTurns, uncountedLeave } from "../../worlds/primitives/fair-lock-mistakes.ts";
 import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../worlds/primitives/seats.ts";
 import { type Mistake, replacing, withoutTests } from "../../worlds/simulation.ts";
 import {
@@ -16,7 +17,6 @@ import {
   wait,
   withFaults,
 } from "../scenario.ts";
-import { takingTurns } from "./fair-lock-mistakes.ts";
 
 const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep => ({
   ...{ kind: "acquire", caller, what },
@@ -292,11 +292,7 @@ export const seats: readonly AnyScenario[] = [
         plant: takingTurns(withoutBounds),
         violation: /permits are held/,
       },
-      {
-        what: "a ticket that leaves with its caller's turn, and is still counted",
-        plant: takingTurns((write) => leaving(write, "#waiting")),
-        violation: /the count of tickets has drifted/,
-      },
+      uncountedLeave,
     ],
   }),
 ];

@@ -4,7 +4,7 @@ import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-
 import { numberPrefix, type QueueTicket } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { leaving } from "../../support/recomposed.ts";
-import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../../worlds/simulation.ts";
+import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../simulation.ts";
 
 /** A caller in line, as far as mistakes see into it. */
 type Insight = { readonly own: QueueTicket | undefined };
@@ -33,6 +33,12 @@ function passableIn(mistaken: (ms: number) => number): Planted["plant"] {
   );
 }
 
+export const uncountedLeave: Mistake = {
+  what: "a ticket that leaves with its caller's turn, and is still counted",
+  plant: takingTurns((write) => leaving(write, "#waiting")),
+  violation: /the count of tickets has drifted/,
+};
+
 /** Of tickets that leave, and of turns that are taken. */
 export const turnMistakes: readonly Mistake[] = [
   {
@@ -42,11 +48,7 @@ export const turnMistakes: readonly Mistake[] = [
     ),
     violation: /drifted|overtaken|stood/,
   },
-  {
-    what: "a ticket that leaves with its caller's turn, and is still counted",
-    plant: takingTurns((write) => leaving(write, "#waiting")),
-    violation: /the count of tickets has drifted/,
-  },
+  uncountedLeave,
   {
     what: "a ticket that stays when its caller has got the lock",
     plant: takingTurns((write, { own }) =>

@@ -7,7 +7,6 @@ import fc from "fast-check";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import type { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
 import type { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
-import { QueueCaller } from "../../../packages/client/src/primitives/fair/queue-caller.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitives/seats/seat.ts";
 import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
@@ -16,6 +15,7 @@ import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Runni
 import { drawn, type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
+import { takingTurns, uncountedLeave } from "./fair-lock-mistakes.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
 
 /** The last two of them are reentrant owners, now and then. */
@@ -472,18 +472,6 @@ const long: Simulation = {
   play: withSteps(longWriters, 200),
 };
 
-/** Plants a mistake in what an acquisition in its turn writes. */
-function takingTurns(change: (write: Write) => Write): Planted["plant"] {
-  return replacing(
-    QueueCaller.prototype,
-    "acquire",
-    (original) =>
-      function (this: QueueCaller, ...parameters) {
-        return change(original.apply(this, parameters));
-      },
-  );
-}
-
 const inOrder: Simulation = {
   name: "seats:in-order",
   claim: "semaphores and read-write locks whose callers wait in line keep their bounds, and count their line",
@@ -495,11 +483,7 @@ const inOrder: Simulation = {
       plant: takingTurns(oneMore),
       violation: tooMany,
     },
-    {
-      what: "a ticket that leaves with its caller's turn, and is still counted",
-      plant: takingTurns((write) => leaving(write, "#waiting")),
-      violation: /the count of tickets has drifted/,
-    },
+    uncountedLeave,
   ],
   play: withSteps(step, 70, true),
 };
