@@ -157,7 +157,7 @@ describe("a task without attempts left", () => {
     const transact = store.transact.bind(store);
     store.transact = async (...call) => {
       store.transact = transact;
-      store.next("answer lost");
+      store.next(undefined, "answer lost");
       const other = attempt(stored(), clientOf("other"));
       await clock.advance(6_000);
       expect((await other).outcome).toMatchObject({ isParked: true });

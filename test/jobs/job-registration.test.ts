@@ -69,6 +69,13 @@ describe("the entry of a job", () => {
   });
 });
 
+test("the entry of a job has the new time zone at once, and none where the job has none any more", async () => {
+  for (const timeZone of ["UTC", "Europe/Berlin", undefined]) {
+    const options = timeZone === undefined ? { schedule } : { schedule, timeZone };
+    expect((await entryAfter(options)).timeZone).toBe(timeZone);
+  }
+});
+
 describe.each<[string, JobRunsOptions]>([
   ["in UTC", { schedule }],
   ["in a time zone", { schedule, timeZone: "Europe/Berlin" }],

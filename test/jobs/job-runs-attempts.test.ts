@@ -3,7 +3,10 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { JobRuns } from "../../packages/jobs/src/index.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
+import { adminOf } from "../support/admin.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { follow } from "../support/follow.ts";
 import { entriesOf, transactIn } from "../support/own-transaction.ts";
 import type { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -89,6 +92,30 @@ describe("calls of one object with reentrant", () => {
     await clock.advance(500);
     expect(await Promise.race(refused)).toBeInstanceOf(LeaseUnavailableError);
     expect(mostAtOnce).toBe(1);
+  });
+
+  test("try once when they are not to wait, and after an error that is no refusal", async () => {
+    await beginElsewhere("you");
+    const refused = await failureOf(runsOf("a").run(slot, never, { ...again, waitMs: 0 }));
+    expect(refused).toBeInstanceOf(LeaseUnavailableError);
+    expect(store.count("update")).toBe(1);
+    store.next("rejected");
+    const error = await failureOf(runsOf("a").run(slot, never, again));
+    expect(error).toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+    expect(store.count("update")).toBe(2);
+  });
+
+  test("that wait for the first try of an earlier call end with their signal", async () => {
+    store.update = never;
+    const runs = runsOf("a");
+    void failureOf(runs.run(slot, never, again));
+    await settled();
+    const stop = new AbortController();
+    const waiting = follow(runs.run(slot, never, { ...again, signal: stop.signal }), clock);
+    await settled();
+    stop.abort(new Error("enough"));
+    await settled();
+    expect(waiting.error).toMatchObject({ code: "LEASE_ABORTED", cause: stop.signal.reason });
   });
 
   test("may take over again when no other call for the slot is in progress", async () => {
@@ -196,6 +223,26 @@ describe("an attempt whose lease is lost while it works", () => {
     };
     await failureOf(runsOf("a").run(slot, work, { signal: own }));
     expect(reasons).toMatchObject([{ reason: "released" }]);
+  });
+
+  test("rejects with its revocation when its outcome is recorded, so that its caller may end the process", async () => {
+    const run = runsOf("a").run(slot, async ({ lease }) => {
+      const { sk: sortKey } = runItemKey(job, slot);
+      await adminOf(clientOf("operator")).requestRevocation(job, { sortKey, token: lease.token });
+      await lease.renew().catch(() => undefined);
+      store.next("throttled");
+    });
+    expect(await failureOf(inTime(run))).toMatchObject({ code: "LEASE_LOST", reason: "revoked" });
+    expect(item()).toMatchObject({ state: "failed" });
+  });
+
+  test("has not succeeded when its work has released the lease before, and the answer to that was lost", async () => {
+    const run = runsOf("a").run(slot, async ({ lease }) => {
+      store.next("answer lost", "request lost", "request lost", "request lost");
+      await lease.release().catch(() => undefined);
+    });
+    expect(await failureOf(inTime(run))).toBeInstanceOf(LeaseLostError);
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost" });
   });
 
   test("is told by its own release that an operator had ended the lease", async () => {
@@ -319,6 +366,11 @@ describe("a skip", () => {
     ]);
   });
 
+  test("is by the owner of its runs", async () => {
+    await runsOf("pod-1", { owner: "nightly" }).skip(slot);
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "skipped", owner: "nightly" });
+  });
+
   test("whose transaction was sent twice, and taken back in between, says that the slot was not skipped", async () => {
     const runs = runsOf("a");
     const transact = store.transact.bind(store);
@@ -358,6 +410,15 @@ describe("the history", () => {
     for await (const run of runs) slots.push(run.slot);
     return slots;
   };
+
+  test("asks for no more runs than it gives, and for 250 at a time", async () => {
+    watch();
+    await listed(runsOf("a").runs({ limit: 5 }));
+    await listed(runsOf("a").runs({ limit: 251 }));
+    await listed(runsOf("a").runs({ limit: 5, state: "failed" }));
+    expect(requests.map(({ limit }) => limit)).toEqual([5, 250, 250]);
+    expect(requests.some(({ consistent }) => consistent)).toBe(false);
+  });
 
   test("finds missed slots from the first one of the range on, and sees every earlier write", async () => {
     watch();

@@ -1,6 +1,9 @@
+import type { Item, LeaseRecord } from "@leasehold/client";
+import { readRecord } from "@leasehold/client/internal";
 import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { JobRuns, type JobRunsOptions } from "../../packages/jobs/src/index.ts";
+import { attemptsWithLost } from "../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import {
   beginAnew,
@@ -114,6 +117,19 @@ describe("the history of a run", () => {
     expect(await attempts()).toMatchObject([lost]);
     await runsOf("b").run(slot, () => 1);
     expect(await attempts()).toMatchObject([lost, { attempt: 2, state: "succeeded" }]);
+  });
+
+  test("has the attempt that is taken over with its end, and only where the item that was read shows its lease", async () => {
+    await fail("a");
+    await die("dead");
+    const now = item() as Item;
+    const lost = readRecord(now) as LeaseRecord;
+    const stored = (seen: Item | undefined, takenAt: number) =>
+      JSON.parse(attemptsWithLost(seen, lost, takenAt) ?? "[]").at(-1);
+    expect(stored(now, clock.now())).toMatchObject({ owner: "dead", endedAt: lost.expiresAt });
+    expect(stored(now, lost.expiresAt - 5)).toMatchObject({ owner: "dead", endedAt: lost.expiresAt - 5 });
+    expect(stored({ ...now, token: "of another" }, clock.now())).toBeUndefined();
+    expect(stored(undefined, clock.now())).toBeUndefined();
   });
 
   test("leaves out an attempt that an operator broke or took back, once another has begun", async () => {

@@ -91,6 +91,10 @@ describe("the slots of a schedule", () => {
     ]);
   });
 
+  test("end when there is no next one", () => {
+    expect(slots((after) => (after < new Date(since) ? new Date(since) : null))).toEqual([since]);
+  });
+
   test("are refused when the next one is the same, or no time", () => {
     expect(refusal(() => slots((after) => after))).toMatchObject({ option: "schedule.next" });
     expect(refusal(() => slots(() => new Date(Number.NaN)))).toMatchObject({ option: "schedule.next" });
@@ -118,6 +122,13 @@ describe("a run, as its item shows it", () => {
     const expiresAt = now - 3_600_000;
     expect(read(lease(expiresAt))).toMatchObject({ state: "lost", expiresAt: undefined, endedAt: expiresAt });
   });
+
+  test.each(["no JSON", "{}", '[null,7,{"attempt":"one"}]', 7])(
+    "has no earlier attempts in: %s",
+    (attempts) => {
+      expect(read({ attempts })?.attempts).toMatchObject([{ attempt: 1 }]);
+    },
+  );
 
   test("is lost without an outcome, and its end is not known", () => {
     expect(read({})).toMatchObject({ state: "lost", expiresAt: undefined, endedAt: undefined });

@@ -249,15 +249,19 @@ describe("time", () => {
   });
 });
 
-describe("a lease that its work ends", () => {
-  test("by releasing it: the attempt is lost, and the caller is told", async () => {
+test.each([
+  ["release", "lost"],
+  ["complete", "succeeded"],
+] as const)(
+  "the caller is told that the attempt's lease is lost where its work ends that itself: %s",
+  async (end, state) => {
     const run = runsOf("a").run(slot, async ({ lease }) => {
-      await lease.release();
+      await lease[end]();
     });
     await expect(run).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
-    expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost", attempt: 1, owner: "a" });
-  });
-});
+    expect(await runsOf("a").get(slot)).toMatchObject({ state, attempt: 1, owner: "a" });
+  },
+);
 
 describe("bad input", () => {
   test.each([

@@ -86,6 +86,12 @@ describe("a claim of a task with a serial key", () => {
     expect(last()).toBe("2");
   });
 
+  test("of a task that has ended since it was seen is refused, and its key is free", async () => {
+    const seen = stored("1");
+    await (await setOf("other").claim())?.succeed();
+    expect((await attempt(seen)).outcome).toMatchObject({ isParked: false, isKeyBusy: false });
+  });
+
   test("of a task that failed since it was seen has its remark", async () => {
     const other = await setOf("other").claim();
     const seen = stored("1");

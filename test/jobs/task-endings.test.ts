@@ -94,6 +94,22 @@ describe("a task that is claimed", () => {
   });
 });
 
+test.each<[string, (task: Task) => Promise<void>]>([
+  ["succeed", (task) => task.succeed()],
+  ["succeedIn", (task) => task.succeedIn((entries) => transactIn(store, entriesOf(entries)))],
+])(
+  "a task may be claimed later when its worker gives it back for later, and never after %s",
+  async (_, succeed) => {
+    const task = await claimed("a");
+    await task.fail("later", { retryAfterMs: 5_000 });
+    expect(task.claimableAt).toBe(clock.monotonic() + 5_000);
+    await clock.advance(5_000);
+    const again = await claimed("a");
+    await succeed(again);
+    expect(again.claimableAt).toBeUndefined();
+  },
+);
+
 describe("a worker that ends its task", () => {
   test("is told of one release, with the time that it had the task, and of no loss", async () => {
     const task = await claimed("a");

@@ -133,6 +133,25 @@ describe("a failure of the service", () => {
   });
 });
 
+describe("four failures of the service", () => {
+  const four = Array.from({ length: 4 }, () => outage);
+
+  test("are forgotten after a look that the service has answered", async () => {
+    finds = [...four, nothing(), ...four, some];
+    expect(await workFor(60_000, workerOf({}))).toBe(task);
+  });
+
+  test("and a look that the worker's signal has cut off do not end it with an error", async () => {
+    const stop = new AbortController();
+    const isCutOff = (): never => {
+      stop.abort();
+      return outage();
+    };
+    finds = [...four, isCutOff];
+    expect(await workFor(60_000, workerOf({ signal: stop.signal }))).toBe("ended");
+  });
+});
+
 describe("the interval between two looks", () => {
   let fraction: number;
   let interval: PollInterval;

@@ -70,6 +70,18 @@ describe("what people's calls cost", () => {
   });
 });
 
+test("get finds a task that begins again while it looks in both places", async () => {
+  await parkAll(1);
+  const get = store.get.bind(store);
+  let reads = 0;
+  store.get = async (...call) => {
+    reads += 1;
+    if (reads === 2) await setOf("b").requeue("1");
+    return await get(...call);
+  };
+  expect(await setOf("a").get("1")).toMatchObject({ state: "waiting" });
+});
+
 describe("a cancel", () => {
   beforeEach(() => addTo(1));
 
@@ -90,6 +102,13 @@ describe("a cancel", () => {
     meanwhile(visit, visit, visit);
     await expect(setOf("a").cancel("1")).rejects.toMatchObject({ code: "LEASE_CONFLICT", retryable: true });
     expect(open()).toMatchObject({ attempts: 0 });
+  });
+
+  test("of a task that was never claimed has fencing tokens go on from the time, as a claim does", async () => {
+    const set = setOf("a");
+    await set.cancel("1");
+    await set.requeue("1");
+    expect((await claimed("a")).fencingToken).toBeGreaterThan(clock.now());
   });
 
   test("makes nothing of a task that ttl removes under it", async () => {

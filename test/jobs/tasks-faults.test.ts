@@ -59,6 +59,16 @@ describe("a claim whose answer is lost", () => {
 });
 
 describe("an ending whose answer is lost", () => {
+  test("again and again leaves the task with its worker, which renews it and may try once more", async () => {
+    const task = await claimed("a");
+    store.next("request lost", "request lost", "request lost");
+    await expect(inTime(task.succeed())).rejects.toBeInstanceOf(LeaseServiceError);
+    await clock.advance(3 * leaseDurationMs);
+    expect(task.held).toBe(true);
+    await task.succeed("at last");
+    expect(ended()).toMatchObject({ remark: "at last", attempts: 1 });
+  });
+
   test("leaves the task unprotected from the moment it is sent", async () => {
     const task = await claimed("a");
     store.next("hangs");

@@ -68,6 +68,22 @@ describe("a worker beside 1,000 delayed tasks", () => {
   });
 });
 
+test("a task that became due in an outage is claimed soon after it, without a survey", async () => {
+  await add(40, (index) => (index === 0 ? hourMs + 4_000 : 2 * hourMs));
+  let begunAt = Number.POSITIVE_INFINITY;
+  const run = start("a", {}, () => {
+    begunAt = clock.monotonic();
+  });
+  await clock.advance(hourMs + 3_000);
+  const looks = countLooks();
+  store.next("throttled", "throttled", "throttled");
+  await clock.advance(6_000);
+  expect(begunAt).toBeLessThanOrEqual(hourMs + 9_000);
+  expect(looks().length).toBeLessThanOrEqual(3);
+  stop.abort();
+  await run;
+});
+
 test("a worker's own task that waits for its next attempt is claimed when it is due, without a survey", async () => {
   await add(200, () => hourMs);
   await add(1, () => 0, "mine");
@@ -101,6 +117,8 @@ describe("a worker that waits for tasks", () => {
   test("looks at once for what its own client adds or requeues, with one look more, and not for what is due later", async () => {
     const own = client();
     const run = new TaskSet(own, "set").process(work, { signal: stop.signal, until: "never" });
+    // The end of another worker changes nothing for this one.
+    await new TaskSet(own, "set").process(work, { until: "idle" });
     await clock.advance(10 * 60_000);
     const looks = countLooks();
     const adding = new TaskSet(own, "set");

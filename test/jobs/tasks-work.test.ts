@@ -5,7 +5,17 @@ import { describe, expect, test } from "vitest";
 import { FinalFailureError, type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { follow } from "../support/follow.ts";
 import type { Fate } from "../support/scripted-store.ts";
-import { add, beginAnew, clientOf, clock, ended, leaseDurationMs, open, store } from "./tasks.ts";
+import {
+  add,
+  beginAnew,
+  clientOf,
+  clock,
+  ended,
+  leaseDurationMs,
+  open,
+  pastLeaseMs,
+  store,
+} from "./tasks.ts";
 
 beginAnew();
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
@@ -231,6 +241,14 @@ describe("processing a set", () => {
     expect(remarks[0]).toMatch(/^🧀{3}/u);
     expect(Buffer.byteLength(remarks[0] ?? "")).toBeLessThanOrEqual(1_024);
     expect(remarks.slice(1)).toEqual(["an error that could not be described", "4"]);
+  });
+
+  test("counts a task as parked whose last worker was lost", async () => {
+    await add(1, { maxAttempts: 1 });
+    await setOf("dead", { heartbeat: false }).claim();
+    await clock.advance(pastLeaseMs);
+    const summary = await setOf("a").process(() => expect.unreachable());
+    expect(summary).toMatchObject({ parked: 1, succeeded: 0 });
   });
 
   test("releases what its caller's signal cuts off, without counting the attempt", async () => {
