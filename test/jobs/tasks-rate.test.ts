@@ -1,5 +1,3 @@
-import { LeaseClient } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   type TaskRate,
@@ -7,35 +5,31 @@ import {
   type TaskSetOptions,
   type WorkOptions,
 } from "../../packages/jobs/src/index.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { add, beginAnew, clientOf, clock, store } from "./tasks.ts";
 
 const rate: TaskRate = { claims: 3, perMs: 10_000 };
-let clock: ManualClock;
-let store: ScriptedStore;
 let claims: number[];
 
 const setOf = (owner = "a", options: TaskSetOptions = { rate }): TaskSet => {
   // Then a look starts at the first task.
   const randomness = { token: () => crypto.randomUUID(), fraction: () => 0 };
-  return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), "set", options);
+  return new TaskSet(clientOf(owner, { randomness }), "set", options);
 };
-const inputs = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
 const countIn = (from: number, to: number): number => claims.filter((at) => at >= from && at < to).length;
 /** Does the tasks of the set, and notes when each was claimed, in milliseconds since the first period began. */
 const working = (owner: string, begunAt: number, options: WorkOptions = {}): Promise<unknown> =>
   setOf(owner).process(() => void claims.push(clock.now() - begunAt), { concurrency: 4, ...options });
 
+beginAnew();
 beforeEach(async () => {
-  clock = new ManualClock();
   // The first period of 10 s that begins after the clock's start.
   await clock.advance(10_000 - (clock.now() % 10_000));
-  store = new ScriptedStore();
   claims = [];
 });
 
 describe("a set with a rate", () => {
   test("has that many claims in each period, of all workers together, and no task waits longer than needed", async () => {
-    await setOf().add(inputs(14));
+    await add(14);
     const begunAt = clock.now();
     const all = Promise.all([working("a", begunAt), working("b", begunAt), working("c", begunAt)]);
     for (let step = 0; step < 120; step += 1) await clock.advance(500);
@@ -46,7 +40,7 @@ describe("a set with a rate", () => {
   });
 
   test("gives claim() no task when the period is used up, for one request, and none until its end", async () => {
-    await setOf().add(inputs(5));
+    await add(5);
     const set = setOf();
     for (let count = 0; count < 3; count += 1) expect(await set.claim()).toBeDefined();
     store.calls.length = 0;
@@ -60,7 +54,7 @@ describe("a set with a rate", () => {
   });
 
   test("keeps a worker until idle, which ends when it finds no task", async () => {
-    await setOf().add(inputs(5));
+    await add(5);
     const begunAt = clock.now();
     const all = working("a", begunAt, { until: "idle" });
     await clock.advance(9_000);
@@ -71,7 +65,7 @@ describe("a set with a rate", () => {
   });
 
   test("counts a claim whose count had a lost answer twice at most, and never allows one too many", async () => {
-    await setOf().add(inputs(5));
+    await add(5);
     const set = setOf();
     store.next("answer lost");
     const first = set.claim();
@@ -82,7 +76,7 @@ describe("a set with a rate", () => {
   });
 
   test("counts a claim that was over before its answer came, beside the next one", async () => {
-    await setOf().add(inputs(2));
+    await add(2);
     const update = store.update.bind(store);
     store.update = async (request, call) => {
       const result = await update(request, call);

@@ -1,22 +1,14 @@
-import { LeaseClient } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Task, TaskSet } from "../../packages/jobs/src/index.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { beginAnew, clientOf, clock, store } from "./tasks.ts";
 
-let clock: ManualClock;
-let store: ScriptedStore;
+beginAnew();
 const setOf = (name: string, owner = "a"): TaskSet => {
   const randomness = { token: () => crypto.randomUUID(), fraction: () => 0 };
-  return new TaskSet(new LeaseClient({ store, clock, owner, randomness }), name);
+  return new TaskSet(clientOf(owner, { randomness }), name);
 };
 const inputs = (...ids: string[]) => ids.map((id) => ({ id }));
 const named = ({ set, id }: Task): string => `${set} ${id}`;
-
-beforeEach(() => {
-  clock = new ManualClock();
-  store = new ScriptedStore();
-});
 
 describe("a worker with more urgent sets", () => {
   test("claims a task of a set when it finds none in those before it", async () => {
