@@ -98,7 +98,7 @@ describe.skipIf(!isHere)("Porcupine, where Go is installed", { timeout: 300_000 
         ...fenced([50, 60], "write", { previous: "", value: "a", fencingToken: 1 }),
       ],
     ],
-    ["an adopted lease", [...held(10, 20, 1), { ...held(30, 40, 1)[0], joins: "handle" } as Entry]],
+    ["two handles of one lease", [...held(10, 20, 1), { ...held(30, 40, 1)[0], isShared: true } as Entry]],
   ])("passes %s", async (_what, entries) => {
     expect(await judged(entries)).toMatchObject({ isRight: true });
   });

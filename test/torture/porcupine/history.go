@@ -23,7 +23,7 @@ type entry struct {
 	Key          string         `json:"key"`
 	Kind         string         `json:"kind"`
 	Outcome      string         `json:"outcome"`
-	Joins        string         `json:"joins"`
+	IsShared     bool           `json:"isShared"`
 	Since        int64          `json:"since"`
 	FencingToken int64          `json:"fencingToken"`
 	Details      map[string]any `json:"details"`
@@ -132,10 +132,10 @@ func (all *history) locks() map[string][]porcupine.Operation {
 		granted[lease{key, token}] = porcupine.Operation{Input: step{kind: grant, token: token}, Call: since, Return: at}
 	}
 	for _, hold := range all.holds {
-		if hold.Kind != "exclusive" || hold.Joins == "handle" {
+		if hold.Kind != "exclusive" {
 			continue
 		}
-		if hold.Joins == "owner" {
+		if hold.IsShared {
 			isShared[hold.Key] = true
 		}
 		note(hold.Key, hold.FencingToken, hold.Since, hold.At)
