@@ -256,28 +256,25 @@ it.each<[string, Caller & { readonly region?: string }]>([
   ["a session", { accessKeyId: "ASIA", secretAccessKey: "first", sessionToken: "token" }],
   ["another secret of the same identity", { accessKeyId: "AKID", secretAccessKey: "other" }],
   ["another region", { accessKeyId: "AKID", secretAccessKey: "long-lived", region: "us-west-2" }],
-])(
-  "requests with %s have the signature of the SDK's own signer, from day to day",
-  async (_name, given) => {
-    const { region = "eu-central-1", ...caller } = given;
-    vi.stubEnv("AWS_REGION", region);
-    vi.stubEnv("AWS_ACCESS_KEY_ID", caller.accessKeyId);
-    vi.stubEnv("AWS_SECRET_ACCESS_KEY", caller.secretAccessKey);
-    vi.stubEnv("AWS_SESSION_TOKEN", caller.sessionToken);
-    server.script(say({}));
-    try {
-      for (const [pk, day] of [["schlüssel", 1] as const, ["🔒", 1] as const, ["k", 2] as const]) {
-        vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2026, 0, day, 12) });
-        await store.update(writeOf(pk), newCall().call);
-      }
-    } finally {
-      vi.useRealTimers();
+])("requests with %s have the signature of the SDK's own signer, from day to day", async (_name, given) => {
+  const { region = "eu-central-1", ...caller } = given;
+  vi.stubEnv("AWS_REGION", region);
+  vi.stubEnv("AWS_ACCESS_KEY_ID", caller.accessKeyId);
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", caller.secretAccessKey);
+  vi.stubEnv("AWS_SESSION_TOKEN", caller.sessionToken);
+  server.script(say({}));
+  try {
+    for (const [pk, day] of [["schlüssel", 1] as const, ["🔒", 1] as const, ["k", 2] as const]) {
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.UTC(2026, 0, day, 12) });
+      await store.update(writeOf(pk), newCall().call);
     }
-    expect(server.requests).toHaveLength(3);
-    for (const request of server.requests)
-      expect(request.headers.authorization).toBe(await authorizationBySdk(request, region, caller));
-  },
-);
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(server.requests).toHaveLength(3);
+  for (const request of server.requests)
+    expect(request.headers.authorization).toBe(await authorizationBySdk(request, region, caller));
+});
 
 it("a request that is too old is not sent, at the first attempt or later", async () => {
   server.script(refuse("InternalServerError", 500));

@@ -88,7 +88,7 @@ const given = {
   support: "any",
   job: "SingletonJob",
   arn: "string",
-  definition: "object",
+  definition: "any",
   app: "any",
   logger: "Logger",
   metrics: "Metrics",
