@@ -83,12 +83,10 @@ describe("records for other programs", () => {
   ])("of %j are as their schema says", async (args, schema) => {
     const { call } = await fullTable();
     for (const format of ["json", "ndjson"] as const) {
-      const { stdout, stderr } = await call([...args, `--${format}`], { columns: undefined });
-      expect(stdout, stderr).not.toBe("");
-      expect(wrongRecords(stdout, format)).toEqual([]);
-      const records =
-        format === "json" ? [JSON.parse(stdout)].flat() : [JSON.parse(stdout.split("\n")[0] ?? "")];
-      if (args[0] !== "cost" || format === "json") expect(records[0]).toMatchObject({ schema });
+      // The call itself looks for what is wrong with its records.
+      const { stdout } = await call([...args, `--${format}`], { columns: undefined });
+      const [record] = [JSON.parse(format === "json" ? stdout : (stdout.split("\n")[0] ?? ""))].flat();
+      if (args[0] !== "cost" || format === "json") expect(record).toMatchObject({ schema });
     }
   });
 

@@ -79,30 +79,24 @@ export async function unlessInterrupted<T>(
   return await promise;
 }
 
-export async function connect(
-  global: GlobalValues,
-  {
-    env,
-    clock,
-    signal,
-    open,
-    by,
-    printDryRun,
-  }: {
-    readonly env: NodeJS.ProcessEnv;
-    readonly clock: Clock;
-    readonly signal: AbortSignal;
-    readonly open: OpenStore;
-    readonly by: string;
-    /** Prints a write instead of sending it; undefined without --dry-run. */
-    readonly printDryRun: ((request: object) => void) | undefined;
-  },
-): Promise<Connection> {
-  const place = await placeOf(global, { env, clock, signal });
+/** What a connection needs beside its flags. */
+interface Terms {
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly open: OpenStore;
+  readonly by: string;
+  /** Prints a write instead of sending it; undefined without --dry-run. */
+  readonly printDryRun: ((request: object) => void) | undefined;
+}
+
+export async function connect(global: GlobalValues, terms: Terms): Promise<Connection> {
+  const { clock, open, by } = terms;
+  const place = await placeOf(global, terms);
   const requests = new RequestLog();
   const closing = new AbortController();
-  const limits = { timeoutMs: global.timeout, closed: closing.signal, clock, signal };
-  const store = watched(await open(place), requests, { ...limits, printDryRun });
+  const limits = { timeoutMs: global.timeout, closed: closing.signal };
+  const store = watched(await open(place), requests, { ...limits, ...terms });
   const client = new LightClient({ store, owner: by, clock, ...defined({ clockSkewMs: global.skew }) });
   const { tableName, region, endpoint } = place;
   let keepsLeases = false;
@@ -167,20 +161,13 @@ class RequestLog {
 function watched(
   store: LeaseStore,
   log: RequestLog,
-  {
-    timeoutMs,
-    closed,
-    printDryRun,
-    ...interruption
-  }: {
+  limits: Pick<Terms, "clock" | "signal" | "printDryRun"> & {
     readonly timeoutMs: number | undefined;
     /** Ends the requests that are still under way: otherwise the process would wait for them. */
     readonly closed: AbortSignal;
-    readonly printDryRun: ((request: object) => void) | undefined;
-    readonly clock: Clock;
-    readonly signal: AbortSignal;
   },
 ): LeaseStore {
+  const { timeoutMs, closed, printDryRun } = limits;
   let isOver = false;
   let hasWritten = false;
   const write = (operation: Operation, request: object): void => {
@@ -198,12 +185,12 @@ function watched(
     send: (limited: O) => Promise<T>,
   ): Promise<T> => {
     const over = new AbortController();
-    const limits = [
+    const signals = [
       options.signal,
       closed,
       ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutMs, longestTimerMs))]),
     ];
-    const ignored = limits.map((limit) => onAbort(limit, (reason) => over.abort(reason)));
+    const ignored = signals.map((signal) => onAbort(signal, (reason) => over.abort(reason)));
     try {
       return await send({ ...options, signal: over.signal });
     } finally {
@@ -212,7 +199,7 @@ function watched(
   };
   const reading: typeof within = (options, send) => {
     const answer = within(options, send);
-    return hasWritten ? answer : unlessInterrupted(answer, interruption);
+    return hasWritten ? answer : unlessInterrupted(answer, limits);
   };
   return {
     tableName: store.tableName,

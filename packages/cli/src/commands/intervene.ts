@@ -19,7 +19,7 @@ import {
 import { commandLine, leftLines, shortestPrefix, tokenPrefix } from "../view/next-steps.ts";
 import { fenceText } from "../view/rows.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
-import { looks } from "./polling.ts";
+import { lookUntil } from "./polling.ts";
 
 /** Why it is done: shown to others, and kept in the audit trail. */
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
@@ -39,23 +39,17 @@ async function reasonOf({ global, terminal, signal }: Call, given: string | unde
   throw new UsageError("--reason is missing: it is kept in the audit trail, for those who look later");
 }
 
+type Done = Extract<OperatorResult, { readonly outcome: "done" }>;
+
 /** The lease of the action. Throws a CommandError: 1 if nobody holds it, 76 if another holder does. */
-function doneTo(
-  result: OperatorResult,
-  key: string,
-  client: LeaseClient,
-): Extract<OperatorResult, { readonly outcome: "done" }> {
+function doneTo(result: OperatorResult, key: string, client: LeaseClient): Done {
   if (result.outcome === "done") return result;
   if (result.outcome === "heldByAnother") throw otherHolderError(result.holder, serviceNow(client));
   throw new CommandError(`${shown(key)} was released in the meantime. Nothing done`, exitCodes.nothing);
 }
 
 /** Reports the action: to people in words, to other programs in the form of the audit trail. */
-function sayDone(
-  { terminal, printer }: Call,
-  { entry }: Extract<OperatorResult, { readonly outcome: "done" }>,
-  words: string,
-): void {
+function sayDone({ terminal, printer }: Call, { entry }: Done, words: string): void {
   if (printer.isForPeople) terminal.say(words);
   else printer.document("action", entry, () => []);
 }
@@ -190,21 +184,19 @@ async function untilGone(
 ): Promise<number> {
   terminal.say(`waiting up to ${ageText(forMs)} for it to let go …`);
   const polling = { terminal, clock, signal, everyMs: lookEveryMs, forMs };
-  let isAnswered = false;
-  for await (const { leases, lastHolder } of looks(() => operator.describe(key), polling)) {
-    isAnswered = true;
-    const lease = leases.find((one) => one.token === token);
-    if (lease?.state === "held" || lease?.state === "stopping" || lease?.state === "grace") continue;
-    const ended = lease !== undefined ? "over, without a release" : endText(lastHolder?.end ?? "released");
-    terminal.say(`${shown(key)} was ${ended} ${ageText(Math.max(0, now() - askedAt))} after you asked.`);
-    return exitCodes.done;
-  }
-  if (!isAnswered) {
+  const leaseIn = ({ leases }: KeyDetails) => leases.find((one) => one.token === token);
+  const isGone = (details: KeyDetails): boolean =>
+    !["held", "stopping", "grace"].includes(leaseIn(details)?.state ?? "free");
+  const { seen, isSo } = await lookUntil(() => operator.describe(key), isGone, polling);
+  if (seen === undefined) {
     const message = `nothing is known of ${shown(key)} since you asked: no answer in ${durationText(forMs)}`;
     throw new CommandError(message, exitCodes.unavailable);
   }
-  terminal.say(`${shown(key)} is still held ${ageText(Math.max(0, now() - askedAt))} after you asked.`);
-  return exitCodes.held;
+  const after = `${ageText(Math.max(0, now() - askedAt))} after you asked.`;
+  const ended =
+    leaseIn(seen) !== undefined ? "over, without a release" : endText(seen.lastHolder?.end ?? "released");
+  terminal.say(`${shown(key)} ${isSo ? `was ${ended}` : "is still held"} ${after}`);
+  return isSo ? exitCodes.done : exitCodes.held;
 }
 
 export const breakCommand = command({

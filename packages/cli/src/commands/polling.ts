@@ -62,3 +62,17 @@ export async function* looks<Seen>(
     await sleep(clock, Math.min(pauseMs, leftMs()), signal);
   }
 }
+
+/** Looks until something is so, or until the time is over: what was seen last, if anything was, and whether it is so. */
+export async function lookUntil<Seen>(
+  look: () => Promise<Seen>,
+  isSo: (seen: Seen) => boolean,
+  polling: Polling<Seen>,
+): Promise<{ readonly seen: Seen | undefined; readonly isSo: boolean }> {
+  let last: Seen | undefined;
+  for await (const seen of looks(look, polling)) {
+    last = seen;
+    if (isSo(seen)) return { seen, isSo: true };
+  }
+  return { seen: last, isSo: false };
+}

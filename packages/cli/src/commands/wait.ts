@@ -4,7 +4,7 @@ import { custom, duration, usually } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
 import { globTest } from "../view/rows.ts";
-import { looks } from "./polling.ts";
+import { lookUntil } from "./polling.ts";
 
 export const wait = command({
   usage: "wait KEY",
@@ -25,30 +25,21 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
     every: usually(duration("how often to look (default 1s)"), 1_000),
   },
   async run({ flags, connect, terminal, clock, signal }, key) {
-    const { until: isSo } = flags;
     if (flags.for !== undefined && flags.timeout !== undefined) {
       throw new UsageError("--timeout is another name for --for here; give one of them");
     }
-    const forMs = flags.for ?? flags.timeout;
     const { operator } = await connect();
     const began = clock.monotonic();
     const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
-    let last: readonly KeyRow[] | undefined;
-    for await (const rows of looks(look, { terminal, clock, signal, everyMs: flags.every, forMs })) {
-      last = rows;
-      if (!isSo(rows)) continue;
-      terminal.say(`${shown(key)} is ${stateOf(rows)}, after ${durationText(clock.monotonic() - began)}`);
-      return exitCodes.done;
+    const pace = { everyMs: flags.every, forMs: flags.for ?? flags.timeout };
+    const { seen, isSo } = await lookUntil(look, flags.until, { terminal, clock, signal, ...pace });
+    const waited = durationText(clock.monotonic() - began);
+    if (seen === undefined) {
+      const message = `nothing is known of ${shown(key)}: no answer in ${waited}`;
+      throw new CommandError(message, exitCodes.unavailable);
     }
-    if (last === undefined) {
-      const waited = durationText(clock.monotonic() - began);
-      throw new CommandError(
-        `nothing is known of ${shown(key)}: no answer in ${waited}`,
-        exitCodes.unavailable,
-      );
-    }
-    terminal.say(`${shown(key)} is still ${stateOf(last)}, after ${durationText(clock.monotonic() - began)}`);
-    return exitCodes.held;
+    terminal.say(`${shown(key)} is ${isSo ? "" : "still "}${stateOf(seen)}, after ${waited}`);
+    return isSo ? exitCodes.done : exitCodes.held;
   },
 });
 
