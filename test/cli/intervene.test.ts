@@ -76,24 +76,22 @@ describe("leasehold stop", () => {
     `);
   });
 
-  it("waits until the holder has let go, and says how long that took", async () => {
+  it.each([
+    ["lets go", { heartbeat: true }, 0, /import was released \d+s after you asked\.\n$/],
+    [
+      "has died",
+      { leaseDurationMs: 10_000 },
+      0,
+      /import was over, without a release 1\ds after you asked\.\n$/,
+    ],
+    ["goes on", { heartbeat: true }, 75, /import is still held 20s after you asked\.\n$/],
+  ])("waits for a holder that %s, and says how long that took", async (what, options, exit, said) => {
     const { call, holder, clock } = lockTable();
-    const lease = await holder("cron").acquire("import", { heartbeat: true });
-    lease.signal.addEventListener("abort", () => void lease.release());
-    const called = call(["stop", "import", "--yes", "--wait", "60s"]);
+    const lease = await holder("cron").acquire("import", options);
+    if (what === "lets go") lease.signal.addEventListener("abort", () => void lease.release());
+    const called = call(["stop", "import", "--yes", "--wait", "20s"]);
     await clock.advance(30_000);
-    const { code, stderr } = await called;
-    expect(code).toBe(0);
-    expect(stderr).toMatch(/import was released \d+s after you asked\.\n$/);
-  });
-
-  it("exits with 75 when the holder has not let go in time", async () => {
-    const { call, clock } = await importing();
-    const called = call(["stop", "import/orders", "--yes", "--wait", "20s"]);
-    await clock.advance(30_000);
-    const { code, stderr } = await called;
-    expect(code).toBe(75);
-    expect(stderr).toContain("import/orders is still held 20s after you asked.");
+    expect(await called).toMatchObject({ code: exit, stderr: expect.stringMatching(said) });
   });
 
   it("exits with 69 where nothing has answered since it asked", async () => {
