@@ -5,10 +5,6 @@ import { type Answers, goodSettings, goodTable, scriptedDynamoDb } from "../supp
 import { refuse, say } from "../support/scripted-server.ts";
 
 const server = scriptedDynamoDb();
-let env: NodeJS.ProcessEnv;
-beforeEach(() => {
-  env = server.env;
-});
 
 const arnOf = (name: string) => `arn:aws:dynamodb:eu-central-1:123456789012:table/${name}`;
 const tableWith = (change: object): Answers => ({
@@ -17,7 +13,7 @@ const tableWith = (change: object): Answers => ({
 });
 
 async function call(args: readonly string[], options: Parameters<typeof leasehold>[1] = {}) {
-  return await leasehold(args, { env, ...options });
+  return await leasehold(args, { env: server.env, ...options });
 }
 
 describe("leasehold table create", () => {
@@ -228,7 +224,7 @@ describe("leasehold table set", () => {
 });
 
 describe("without --table", () => {
-  const unnamed = () => ({ ...env, LEASEHOLD_TABLE_NAME: "" });
+  const unnamed = () => ({ ...server.env, LEASEHOLD_TABLE_NAME: "" });
   const tagged = (names: readonly string[]): Answers => ({
     ...goodSettings,
     ListTables: { TableNames: ["orders", "leases", "locks"] },

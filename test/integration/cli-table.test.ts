@@ -1,4 +1,4 @@
-// `leasehold table` and `leasehold doctor` on an engine: what it does not know is said, and what it has is used.
+// `leasehold table`, `conformance` and `doctor` on an engine: what it does not know is said, and what it has is used.
 
 import { randomUUID } from "node:crypto";
 import {
@@ -26,6 +26,8 @@ const call = (...args: string[]) => leasehold(args, { env });
 
 describe("a table on an engine", () => {
   it("is created once, with its key and its ttl", async () => {
+    const missing = await call("conformance");
+    expect([missing.code, missing.stderr]).toEqual([78, expect.stringContaining("leasehold table create")]);
     const created = await call("table", "create", tableName, "--stream");
     expect([created.code, created.stdout]).toEqual([
       0,
@@ -37,6 +39,16 @@ describe("a table on an engine", () => {
     expect([again.code, again.stderr]).toEqual([78, expect.stringContaining("exists already")]);
     expect((await call("table", "check")).code).toBe(0);
     expect((await call("table", "show")).stdout).toContain('ttl                     on "ttl"');
+  });
+
+  it("passes leasehold conformance, with its key and its ttl, and is left as it was", async () => {
+    const { code, stdout, stderr } = await call("conformance");
+    expect(stdout).not.toContain("✗");
+    expect([code, stderr]).toEqual([0, expect.stringContaining("0 failed")]);
+    expect(stdout).toContain("✓ table         the table's ttl: on");
+    expect(stdout).toMatch(/batch {4}25 writes/);
+    const { Count } = await dynamodb.send(new ScanCommand({ TableName: tableName, Select: "COUNT" }));
+    expect(Count).toBe(0);
   });
 
   it("is created without what the engine does not know, which is said", async () => {
