@@ -72,19 +72,6 @@ describe("a rule of the local run", () => {
     bus.put([{ ...entry, ...other }]);
     expect(sent).toEqual([]);
   });
-
-  it("gives its target a template that is filled in", () => {
-    const template = '{"key":"k","id":<id>,"note":<note>,"text":"order <id> of <source>","none":<none>}';
-    const paths = {
-      id: "$.detail.id",
-      note: "$.detail.note",
-      source: "$.source",
-      none: "$.detail.none.at.all",
-    };
-    const { bus, sent } = busWith({ targets: [{ ...target, template, paths }] });
-    bus.put([entry]);
-    expect(sent).toEqual([["target", { key: "k", id: 7, note: 'a "b"', text: "order 7 of shop", none: "" }]]);
-  });
 });
 
 describe("the event of an execution's status", () => {

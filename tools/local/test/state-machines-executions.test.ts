@@ -1,6 +1,6 @@
-import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { bench, machineArn, only } from "../../../test/support/state-machines.ts";
+import { StatesError } from "../src/state-machines/errors.ts";
 
 const waiting = only({ Type: "Wait", Seconds: 3600 });
 
@@ -43,25 +43,6 @@ describe("ending", () => {
     expect(machines.describe(arn)).toMatchObject(stopped);
     expect(machines.history(arn)).toMatchObject({ events: 3, counts: { ExecutionAborted: 1 } });
   });
-
-  test("stop reaches a task's signal and closes its token", async () => {
-    let seen: { signal: AbortSignal; taskToken?: string } | undefined;
-    const task = {
-      Type: "Task",
-      Resource: "r.waitForTaskToken",
-      Catch: [{ ErrorEquals: ["States.ALL"], Next: "S" }],
-    };
-    const { machines, start } = bench(only(task), (_resource, _args, context) => {
-      seen = context;
-      return new Promise(() => {});
-    });
-    const arn = await start();
-    expect(seen?.signal.aborted).toBe(false);
-    machines.stop(arn);
-    expect(seen?.signal.aborted).toBe(true);
-    expect(machines.describe(arn)).not.toHaveProperty("error");
-    expect(() => machines.sendTaskSuccess(seen?.taskToken ?? "", 1)).toThrow(/^TaskTimedOut/);
-  });
 });
 
 describe("history", () => {
@@ -101,38 +82,6 @@ describe("history", () => {
     ]);
   });
 
-  test("the 25,000th event is the failure of the execution, past every catcher", async () => {
-    const beat = {
-      StartAt: "Loop",
-      States: {
-        Loop: { Type: "Choice", Choices: [{ Condition: true, Next: "Loop" }], Default: "End" },
-        End: { Type: "Succeed" },
-      },
-    };
-    const { machines } = bench({
-      StartAt: "P",
-      States: {
-        P: {
-          Type: "Parallel",
-          Branches: [beat],
-          Catch: [{ ErrorEquals: ["States.ALL"], Next: "Done" }],
-          Next: "Done",
-        },
-        Done: { Type: "Succeed" },
-      },
-    });
-    const { executionArn: arn } = machines.start({ stateMachineArn: machineArn });
-    expect(await machines.finished(arn)).toMatchObject({
-      status: "FAILED",
-      error: "States.Runtime",
-      cause: "The execution reached the maximum number of history events (25000).",
-    });
-    await settled();
-    const { events, counts } = machines.history(arn);
-    expect(events).toBe(25_000);
-    expect(counts).toMatchObject({ ExecutionStarted: 1, ExecutionFailed: 1 });
-  });
-
   test("nothing is called after the 25,000th event", async () => {
     let calls = 0;
     const { clock, machines, start } = bench(keeper, async () => {
@@ -148,5 +97,71 @@ describe("history", () => {
     expect(calls).toBe(2273);
     expect(counts.TaskStarted).toBe(calls);
     expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a redrive", () => {
+  /** A task that is called with its name, unless it says otherwise. */
+  const task = (name: string, more: object = { End: true }) => ({
+    ...{ Type: "Task", Resource: name, Arguments: name },
+    ...more,
+  });
+
+  /** A machine whose tasks give their arguments, but for some resources that fail, or never end, until they are healed. */
+  function faulty(definition: object, faults: Record<string, "fails" | "hangs">) {
+    const calls: unknown[] = [];
+    const made = bench(definition, async (resource, args) => {
+      calls.push(args);
+      if (faults[resource] === "hangs") return new Promise(() => {});
+      if (faults[resource] === "fails") throw new StatesError("Oops");
+      return args;
+    });
+    /** Redrives an execution whose faults are healed; gives what is called then. */
+    const redriven = async (arn: string): Promise<unknown[]> => {
+      for (const resource of Object.keys(faults)) delete faults[resource];
+      calls.length = 0;
+      made.machines.redrive(arn);
+      await made.clock.advance(0);
+      return calls;
+    };
+    return { ...made, redriven };
+  }
+
+  test("runs only the branches again that did not succeed, each where it stood, and none after a success", async () => {
+    const branches = [
+      { StartAt: "A1", States: { A1: task("a1") } },
+      { StartAt: "B1", States: { B1: task("b1", { Next: "B2" }), B2: task("b2") } },
+      { StartAt: "C1", States: { C1: task("c1") } },
+    ];
+    const parallel = only({ Type: "Parallel", Branches: branches, Output: "{% $count($states.result) %}" });
+    const { machines, start, redriven } = faulty(parallel, { b2: "fails", c1: "hangs" });
+    const arn = await start();
+    expect(machines.describe(arn).status).toBe("FAILED");
+    expect(await redriven(arn)).toEqual(["b2", "c1"]);
+    expect(machines.describe(arn)).toMatchObject({ status: "SUCCEEDED", output: 3, redriveCount: 1 });
+    expect(() => machines.redrive(arn)).toThrow(/SUCCEEDED and cannot be redriven/);
+  });
+
+  test("runs only the iterations again that did not succeed, and those that had not begun, and none while it runs", async () => {
+    const input = { Arguments: "{% $states.input %}", End: true };
+    const choose = { Condition: "{% $states.input = 2 %}", Next: "Slow" };
+    const map = {
+      Type: "Map",
+      MaxConcurrency: 1,
+      ItemProcessor: {
+        StartAt: "Choose",
+        States: {
+          Choose: { Type: "Choice", Choices: [choose], Default: "Same" },
+          Slow: task("slow", input),
+          Same: task("same", input),
+        },
+      },
+    };
+    const { machines, start, redriven } = faulty(only(map), { slow: "hangs" });
+    const arn = await start([1, 2, 3]);
+    expect(() => machines.redrive(arn)).toThrow(/RUNNING and cannot be redriven/);
+    machines.stop(arn);
+    expect(await redriven(arn)).toEqual([2, 3]);
+    expect(machines.describe(arn)).toMatchObject({ status: "SUCCEEDED", output: [1, 2, 3] });
   });
 });
