@@ -21,12 +21,6 @@ import type {
  * Processes are reused, stopped between invocations, killed at the timeout, and bounded by the reserved concurrency,
  * as on Lambda. They have the machine's network and files, and no memory limit but the heap's. Needs a POSIX system,
  * and Node 24 where it runs from its sources.
- *
- * ```ts
- * await using lambda = await LambdaRuntime.start({ onLog: ({ line }) => console.log(line) });
- * lambda.define(definition);
- * const { payload, functionError } = await lambda.invoke("acquire", { key: "orders" });
- * ```
  */
 export class LambdaRuntime {
   readonly #context: EnvironmentContext;
