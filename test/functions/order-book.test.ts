@@ -62,10 +62,4 @@ describe("OrderBook.close", () => {
       sent: 2,
     });
   });
-
-  it("rejects when the transaction fails for a reason of its own", async () => {
-    await expect(close([passed, passed, passed, "ItemCollectionSizeLimitExceeded"])).rejects.toThrow(
-      TransactionCanceledException,
-    );
-  });
 });

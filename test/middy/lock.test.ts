@@ -57,17 +57,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(clock.pending).toBe(0);
   });
 
-  test("the lock is free half a minute after a crash, not at the invocation's end", async () => {
-    const crash = Promise.withResolvers<void>();
-    const { app, context, clock, other } = setUp({}, () => crash.promise);
-    const answer = app({}, context(minutes)).catch((error: unknown) => error);
-    await clock.advance(25_000);
-    clock.freeze(31_100);
-    expect(await other.tryAcquire("job")).toBeDefined();
-    crash.resolve();
-    expect(await answer).toBeInstanceOf(LeaseLostError);
-  });
-
   test("the holder is the function and its request", async () => {
     const { app, runs, context } = setUp({});
     await app({}, context(1_000, "7"));
@@ -150,20 +139,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await clock.advance(20_000);
       await Promise.all(answers);
       expect(served).toEqual(["first", "second", "third", "late"]);
-    });
-
-    test("wait with fair rejects with QueueFullError beyond maxWaiters, and runs nothing", async () => {
-      const { app, runs, context, other, clock } = setUp({
-        whenHeld: "wait",
-        order: fair({ maxWaiters: 1 }),
-      });
-      await other.acquire("job", { leaseDurationMs: 600_000 });
-      const waiting = app({}, context(10_000)).catch((error: unknown) => error);
-      await clock.advance(100);
-      await expect(app({}, context(10_000))).rejects.toMatchObject({ code: "LEASE_QUEUE_FULL", waiting: 1 });
-      await clock.advance(10_000);
-      expect(await waiting).toBeInstanceOf(LeaseUnavailableError);
-      expect(runs).toHaveLength(0);
     });
   });
 
