@@ -370,6 +370,8 @@ describe("a keeper of a client's permits", () => {
       const lease = await semaphore(4).acquire({ owner: 'a, "me", \\ [x]', ...options });
       const [before] = (await semaphore(4).inspect()).held;
       const keeper = await keep({ lease: lease.toJSON(), until: clock.now() + 60_000 });
+      // A caller that has judged the earlier version must not pass.
+      expect((await semaphore(4).inspect()).held[0]?.version).toBe((before?.version ?? 0) + 1);
       await clock.advance(30_000);
       const [after] = (await semaphore(4).inspect()).held;
       const { version, expiresAt } = after ?? {};

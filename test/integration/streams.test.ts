@@ -136,28 +136,6 @@ describe.for(await availableEngines())("the stream of a table on %s", (name) => 
     await until("all", () => records().length === 5);
     expect(batches.map(({ length }) => length)).toEqual([2, 2, 1]);
   });
-
-  test("the end does not wait for a function that hangs", async () => {
-    let begun = false;
-    const poller = new StreamPoller({
-      mapping: { ...mapping, tableName },
-      client: streams,
-      engineStreamArn,
-      region: "us-east-1",
-      pollMs: 20,
-      retryDelayMs: 20,
-      onFailure: () => {},
-      invoke: (_event, signal) =>
-        new Promise((_resolve, reject) => {
-          begun = true;
-          signal.addEventListener("abort", () => reject(signal.reason));
-        }),
-    });
-    await poller.start();
-    await put("a");
-    await until("the invocation", () => begun);
-    await poller.stop();
-  });
 });
 
 describe.runIf((await availableEngines()).includes("dynamodb-local"))("ttl", () => {

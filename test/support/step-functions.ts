@@ -83,6 +83,8 @@ export function deployed(definition: unknown): unknown {
   return JSON.parse(JSON.stringify(definition).replaceAll(/\$\{Token\[AWS\.Partition\.\d+\]\}/g, "aws"));
 }
 
+/** More calls than any test makes at one moment. */
+const mostAtOnce = 2_000;
 /** Runs another machine of the same world, unless a test answers for it. */
 const child = "states:startExecution.sync:2";
 
@@ -97,6 +99,8 @@ export class StepFunctions {
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
   readonly #plans: Plan[] = [];
+  /** The calls of the present moment. */
+  #moment = { at: 0, calls: 0 };
   readonly #clock: Clock;
   readonly #stepFunctions: Operations;
   readonly #table: Pick<MemoryLeaseStore, "updateNow" | "peek">;
@@ -197,6 +201,7 @@ export class StepFunctions {
   protected async call(resource: string, args: unknown, signal: AbortSignal): Promise<unknown> {
     const action = resource.replace("arn:aws:states:::", "").replace("aws-sdk:", "");
     this.calls.push(action);
+    this.#checkPauses();
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
     if (plan?.lateByMs !== undefined) {
@@ -209,6 +214,14 @@ export class StepFunctions {
     const result = this.perform(action, args, signal);
     if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
+  }
+
+  /** A machine that loops without a pause would stop the clock, and no test would end. */
+  #checkPauses(): void {
+    const { at, calls } = this.#moment;
+    const now = this.#clock.now();
+    if (calls <= mostAtOnce) this.#moment = at === now ? { at, calls: calls + 1 } : { at: now, calls: 1 };
+    else throw new StatesError("States.Runtime", `${mostAtOnce} calls without a pause`);
   }
 
   /** What a call does that arrives. */
