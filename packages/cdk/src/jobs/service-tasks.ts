@@ -128,20 +128,18 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
       // The revision that this app deploys. The workflow may run only that.
       state: withArguments(state, { TaskDefinition: taskDefinition.taskDefinitionArn }),
       statements: [
-        new PolicyStatement({
-          actions: ["ecs:RunTask"],
-          resources: [taskDefinition.taskDefinitionArn],
-          conditions: { ArnEquals: { "ecs:cluster": cluster.clusterArn } },
+        may(["ecs:RunTask"], [taskDefinition.taskDefinitionArn], {
+          ArnEquals: { "ecs:cluster": cluster.clusterArn },
         }),
-        new PolicyStatement({
-          actions: ["ecs:StopTask", "ecs:DescribeTasks", ...tagging],
-          resources: [arnOf(job, "ecs", "task", `${cluster.clusterName}/*`)],
-        }),
-        new PolicyStatement({
-          actions: ["iam:PassRole"],
-          resources: roles.map(({ roleArn }) => roleArn),
-          conditions: { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } },
-        }),
+        may(
+          ["ecs:StopTask", "ecs:DescribeTasks", ...tagging],
+          [arnOf(job, "ecs", "task", `${cluster.clusterName}/*`)],
+        ),
+        may(
+          ["iam:PassRole"],
+          roles.map(({ roleArn }) => roleArn),
+          { StringEquals: { "iam:PassedToService": "ecs-tasks.amazonaws.com" } },
+        ),
         mayWatch(job, "StepFunctionsGetEventsForECSTaskRule"),
       ],
       result: "$states.result",
@@ -175,16 +173,10 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
       state: fieldsOf(task),
       statements: [
         // For a definition without a revision, Batch runs the newest revision.
-        new PolicyStatement({
-          actions: ["batch:SubmitJob", ...tagging],
-          resources: [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn],
-        }),
-        new PolicyStatement({
-          actions: ["batch:TerminateJob", ...tagging],
-          resources: [arnOf(job, "batch", "job", "*")],
-        }),
+        may(["batch:SubmitJob", ...tagging], [jobDefinitionArn, `${jobDefinitionArn}:*`, jobQueueArn]),
+        may(["batch:TerminateJob", ...tagging], [arnOf(job, "batch", "job", "*")]),
         // This action supports no resource-level permissions.
-        new PolicyStatement({ actions: ["batch:DescribeJobs"], resources: ["*"] }),
+        may(["batch:DescribeJobs"], ["*"]),
         mayWatch(job, "StepFunctionsGetEventsForBatchJobsRule"),
       ],
       result: "$states.result",
@@ -209,10 +201,10 @@ export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
     return {
       state: fieldsOf(task),
       statements: [
-        new PolicyStatement({
-          actions: ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
-          resources: [arnOf(job, "glue", "job", props.glueJobName)],
-        }),
+        may(
+          ["glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"],
+          [arnOf(job, "glue", "job", props.glueJobName)],
+        ),
       ],
       result: "$states.result",
       // The job has reached its most runs: an earlier run is still being stopped, or someone has started one by hand.
@@ -254,11 +246,11 @@ export function execution(machine: IStateMachine): TaskOfJob {
         },
       },
       statements: [
-        new PolicyStatement({ actions: ["states:StartExecution"], resources: [machine.stateMachineArn] }),
-        new PolicyStatement({
-          actions: ["states:DescribeExecution", "states:StopExecution"],
-          resources: [executionsInPolicy(machine, Stack.of(job))],
-        }),
+        may(["states:StartExecution"], [machine.stateMachineArn]),
+        may(
+          ["states:DescribeExecution", "states:StopExecution"],
+          [executionsInPolicy(machine, Stack.of(job))],
+        ),
         mayWatch(job, "StepFunctionsGetEventsForStepFunctionsExecutionRule"),
       ],
       result: "$states.result.Output",
@@ -296,10 +288,16 @@ function withArguments(
 
 /** Permits the rule that Step Functions itself makes in the account. By this rule it learns of the task's end. */
 function mayWatch(job: Construct, rule: string): PolicyStatement {
-  return new PolicyStatement({
-    actions: ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
-    resources: [arnOf(job, "events", "rule", rule)],
-  });
+  const actions = ["events:PutTargets", "events:PutRule", "events:DescribeRule"];
+  return may(actions, [arnOf(job, "events", "rule", rule)]);
+}
+
+function may(
+  actions: string[],
+  resources: string[],
+  conditions: Record<string, Record<string, unknown>> = {},
+): PolicyStatement {
+  return new PolicyStatement({ actions, resources, conditions });
 }
 
 function arnOf(job: Construct, service: string, resource: string, resourceName: string): string {

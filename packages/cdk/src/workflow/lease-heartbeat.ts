@@ -2,15 +2,7 @@ import { createHash } from "node:crypto";
 import { Duration, Names, Stack } from "aws-cdk-lib";
 import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
-import {
-  Effect,
-  type Grant,
-  type IGrantable,
-  type IRole,
-  Policy,
-  PolicyStatement,
-  Role,
-} from "aws-cdk-lib/aws-iam";
+import { type Grant, type IGrantable, type IRole, Policy, PolicyStatement, Role } from "aws-cdk-lib/aws-iam";
 import { type IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct, DependencyGroup, type IConstruct, type IDependable } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
@@ -405,17 +397,12 @@ export class LeaseHeartbeat extends LeaseHeartbeatBase {
       roles: [keeper.role],
       statements: [
         new PolicyStatement({
-          effect: Effect.ALLOW,
           // To hand over to a fresh execution, which answers.
           actions: ["states:StartExecution", ...answering],
           resources: [keeperArn],
         }),
         // To answer the machine that starts it in place of another keeper.
-        new PolicyStatement({
-          effect: Effect.ALLOW,
-          actions: answering,
-          resources: [ended.stateMachineArn],
-        }),
+        new PolicyStatement({ actions: answering, resources: [ended.stateMachineArn] }),
       ],
     });
     checkInlinePolicies(
