@@ -88,7 +88,12 @@ export const plants: readonly Plant[] = [
     name: "release-without-proof",
     what: "a release does not ask whose lease it ends",
     primitive: "lock",
-    breaks: ["mutual exclusion", "fencing order", "linearizability of the fenced register"],
+    breaks: [
+      "mutual exclusion",
+      "fencing order",
+      "linearizability of the fenced register",
+      "a lease that is over stays over",
+    ],
     bend: both(withoutTest("token", isRelease), withoutTest("fence", isRelease)),
   },
   {

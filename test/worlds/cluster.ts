@@ -80,6 +80,8 @@ export interface ClusterOptions<Parts> {
   readonly dates?: (index: number) => Dates | undefined;
   /** How far ahead the clock of the service's host is that answers a process, in milliseconds. @default - 0 */
   readonly serviceAheadMs?: (index: number) => number;
+  /** By how much the clocks of the service's hosts differ. @default 0 */
+  readonly serviceSpreadMs?: number;
   readonly tamper?: Tamper | undefined;
 }
 
@@ -185,7 +187,7 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, serviceAheadMs, tamper } = this.#options;
+    const { begin, client, dates, serviceSpreadMs = 0, tamper } = this.#options;
     const errorMs = this.#options.wallErrorMs ?? wallErrorMs;
     // The explorer's hosts have nothing to draw from, and differ by their index.
     const { isRandom } = world;
@@ -194,8 +196,8 @@ export class Cluster<Parts> {
     const own = roughWeather(random);
     const weather = (): Weather => (this.#isCalm ? calmWeather : own);
     const { LeaseClient: Client, LeaseServiceError: ServiceError } = process.release;
-    const ahead = serviceAheadMs?.(index) ?? 0;
-    const around = { world, table, weather, serviceAheadMs: ahead, tamper, ServiceError };
+    const serviceAheadMs = this.#options.serviceAheadMs?.(index) ?? 0;
+    const around = { world, table, weather, serviceAheadMs, serviceSpreadMs, tamper, ServiceError };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,

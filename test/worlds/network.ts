@@ -64,8 +64,9 @@ export interface Surroundings {
   readonly world: World;
   readonly table: Table;
   readonly weather: () => Weather;
-  /** How far the clock is ahead of the service's host that answers. */
+  /** How far the clocks of the service's hosts are ahead that answer this one, and by how much they differ. */
   readonly serviceAheadMs: number;
+  readonly serviceSpreadMs: number;
   readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
   readonly ServiceError?: typeof LeaseServiceError;
@@ -241,7 +242,7 @@ export class Network implements LeaseStore {
    * a proxy that always lies nothing helps.
    */
   protected time(): ServiceTime | undefined {
-    const { world, weather, serviceAheadMs } = this.around;
+    const { world, weather, serviceAheadMs, serviceSpreadMs } = this.around;
     const { random } = world;
     const { dates } = this.host;
     if (dates === "stripped") return undefined;
@@ -254,7 +255,9 @@ export class Network implements LeaseStore {
         return this.replacedTime(errorMs);
       }
     }
-    return timeAt(epoch + world.now + serviceAheadMs);
+    return timeAt(
+      epoch + world.now + serviceAheadMs + random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2),
+    );
   }
 
   /** The Date of a proxy whose clock is wrong; as the first that a host hears it would be beyond what is promised. */

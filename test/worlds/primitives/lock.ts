@@ -73,20 +73,20 @@ const step: fc.Arbitrary<LockStep | Mishap> = fc.oneof(
   drawn(12, "acquire", {
     process,
     as: fc.constantFrom("one", "two"),
-    key: fc.constantFrom("k", "k", "l"),
+    key: fc.constantFrom("k", "k", "k", "l"),
     waitMs: fc.constantFrom(0, 0, 4_000, 10_000),
     heartbeat: fc.boolean(),
     leaseDurationMs: fc.constantFrom(1_000, 2_000, 5_000),
     lockAtLeastForMs: fc.constantFrom(0, 0, 0, 0, 900),
     isForSlot: fc.constantFrom(true, false, false),
   }),
-  act(10, "write", "write", "check"),
-  act(6, "release", "release", "complete"),
-  act(3, "renew", "hand over", "revive"),
+  act(5, "write", "write", "check"),
+  act(4, "release", "release", "complete"),
+  act(2, "renew", "hand over", "revive"),
   act(1, "revoke"),
   drawn(1, "adopt", { process, heartbeat: fc.boolean() }),
   drawn(1, "clock", { process, aheadMs: fc.integer({ min: -2_000, max: 2_000 }) }),
-  drawn(16, "wait", { ms: fc.integer({ min: 1, max: 1_500 }) }),
+  drawn(8, "wait", { ms: fc.integer({ min: 1, max: 1_500 }) }),
   ...mishaps(processes),
 );
 
@@ -439,7 +439,7 @@ function byChance(world: World, tamper: Planted["tamper"]): LockScene {
   return new LockScene(world, { tamper }, client, {
     processes,
     wallErrorMs: retentionMs > hourMs ? 3 * hourMs : 2_000,
-    serviceAheadMs: () => random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2),
+    serviceSpreadMs,
   });
 }
 
