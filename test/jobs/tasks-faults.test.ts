@@ -11,10 +11,12 @@ import {
   claimed,
   clock,
   ended,
+  ids,
   inTime,
   leaseDurationMs,
   open,
   pastLeaseMs,
+  requestsOf,
   setOf,
   store,
 } from "./tasks.ts";
@@ -27,10 +29,18 @@ beforeEach(async () => {
   await setOf("adder").add([{ id: "1", payload: "p" }]);
 });
 
+test("fifty tasks are added by one request, and the new ones among known ones by one more", async () => {
+  const tasks = ids(50).map((id) => ({ id: `new ${id}` }));
+  expect(await requestsOf(() => setOf("a").add(tasks))).toHaveLength(1);
+  const others = [...tasks.slice(1), { id: "newer" }];
+  expect(await requestsOf(() => setOf("a").add(others))).toHaveLength(2);
+  expect(await requestsOf(() => setOf("a").add(tasks))).toHaveLength(1);
+});
+
 test.each<[string, Fate[], laterMs: number, ids: string[], added: number]>([
   ["what it has added, where an answer was lost", ["answer lost", "throttled"], 1, ["2", "3"], 2],
   ["what it has added, where a request was lost", ["request lost", "throttled"], 1, ["2", "3"], 2],
-  ["as known what another has added before", ["request lost", "throttled"], 1, ["1"], 0],
+  ["as known what another has added before", ["request lost", "throttled"], 1, ["1", "2"], 1],
   ["as known what another has added at the same time, beside a new one", ["request lost"], 0, ["1", "2"], 1],
   [
     "as known what another has added at the same time, where its own request was refused",
@@ -141,36 +151,31 @@ test("a renewal in the moment in which an ending is called is refused, and sends
   expect(writesSince(before).map(({ method }) => method)).toEqual(["transact"]);
 });
 
-describe("a worker that is thought dead and renews at the last moment", () => {
-  /** Its renewal arrives just before the next write of this kind. */
-  const renewsBefore = (method: "update" | "transact", task: Task): void => {
-    const proceed = store[method].bind(store) as (...call: unknown[]) => Promise<never>;
-    let writes = method === "update" ? 2 : 1;
-    store[method] = (...call: unknown[]) => {
-      writes -= 1;
-      if (writes === 0) {
-        const { token, fence } = open() ?? {};
-        const expiresAt = clock.now() + leaseDurationMs;
-        const sortKey = openTaskKey("set", task.id).sk;
-        const shown = { token: String(token), fencingToken: Number(fence) };
-        const renewal = { shown, version: 9, expiresAt, leaseDurationMs, retentionMs: 0 };
-        expect(store.table.updateNow(renew({ key: "set", sortKey }, renewal).request()).applied).toBe(true);
-      }
-      return proceed(...call);
+test("a worker that is thought dead, and renews before its task is parked, keeps it", async () => {
+  await (await claimed("a")).fail("once");
+  await (await claimed("a")).fail("twice");
+  const task = await claimed("slow", { heartbeat: false });
+  await clock.advance(pastLeaseMs);
+  const transact = store.transact.bind(store);
+  store.transact = async (...call) => {
+    store.transact = transact;
+    const { token, fence } = open() ?? {};
+    const shown = { token: String(token), fencingToken: Number(fence) };
+    const renewal = {
+      shown,
+      version: 9,
+      expiresAt: clock.now() + leaseDurationMs,
+      leaseDurationMs,
+      retentionMs: 0,
     };
+    const { sk: sortKey } = openTaskKey("set", task.id);
+    expect(store.table.updateNow(renew({ key: "set", sortKey }, renewal).request()).applied).toBe(true);
+    return await transact(...call);
   };
-
-  test("has its last attempt not parked", async () => {
-    await (await claimed("a")).fail("once");
-    await (await claimed("a")).fail("twice");
-    const task = await claimed("slow", { heartbeat: false });
-    await clock.advance(pastLeaseMs);
-    renewsBefore("transact", task);
-    expect(await setOf("next").claim()).toBeUndefined();
-    expect(ended()).toBeUndefined();
-    await task.succeed();
-    expect(ended()).toMatchObject({ state: "succeeded", attempts: 3 });
-  });
+  expect(await setOf("next").claim()).toBeUndefined();
+  expect(ended()).toBeUndefined();
+  await task.succeed();
+  expect(ended()).toMatchObject({ state: "succeeded", attempts: 3 });
 });
 
 describe("a task whose last attempt was broken", () => {
