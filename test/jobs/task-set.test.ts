@@ -1,46 +1,17 @@
-import { LeaseClient, type QueryRequest } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
+import type { QueryRequest } from "@leasehold/client";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { claimed } from "../support/claimed.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import { add, beginAnew, clientOf, clock, ids, leaseDurationMs, open, store } from "./tasks.ts";
 
-const leaseDurationMs = 30_000;
-let clock: ManualClock;
-let store: WatchedStore;
+let queries: QueryRequest[];
+/** How many items a page has at most. */
+let pageSize: number;
 
-/** Notes the limits and prefixes of queries, and lets a test do something just before the next update. */
-class WatchedStore extends ScriptedStore {
-  readonly queries: QueryRequest[] = [];
-  beforeUpdate: (() => Promise<void>) | undefined;
-  /** How many items a page has at most. */
-  pageSize = Number.POSITIVE_INFINITY;
-
-  override async query(...[request, options]: Parameters<ScriptedStore["query"]>) {
-    this.queries.push(request);
-    const { limit = this.pageSize } = request;
-    return await super.query({ ...request, limit: Math.min(limit, this.pageSize, 1_000) }, options);
-  }
-
-  override async update(...call: Parameters<ScriptedStore["update"]>) {
-    const before = this.beforeUpdate;
-    this.beforeUpdate = undefined;
-    await before?.();
-    return await super.update(...call);
-  }
-}
-
-const clientOf = (owner: string): LeaseClient => {
-  const randomness = { token: () => `${owner} ${store.calls.length}`, fraction: () => 0.5 };
-  return new LeaseClient({ store, clock, owner, leaseDurationMs, randomness });
-};
+const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
-  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
-const ids = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
-const add = (count: number, delayMs = 0) =>
-  setOf("adder").add(ids(count).map((id) => ({ id, delayMs, maxAttempts: 2 })));
-const open = (id: string) => store.table.peek(openTaskKey("set", id));
+  new TaskSet(clientOf(owner, { randomness }), "set", { backoff: { delayMs: 0 }, ...options });
 const isOpen = (id: string) => open(id) !== undefined;
 const listed = async (...state: Parameters<TaskSet["list"]>) => {
   const found: string[] = [];
@@ -52,40 +23,55 @@ const park = async (count: number) => {
   await add(count);
   await setOf("worker").process((task) => task.fail("broken", { final: true }), { concurrency: 50 });
   store.calls.length = 0;
-  store.queries.length = 0;
+  queries.length = 0;
+};
+const beforeNextUpdate = (happening: () => Promise<void>): void => {
+  const update = store.update.bind(store);
+  store.update = async (...call) => {
+    store.update = update;
+    await happening();
+    return await update(...call);
+  };
 };
 
+beginAnew();
 beforeEach(() => {
-  clock = new ManualClock();
-  store = new WatchedStore();
+  queries = [];
+  pageSize = 1_000;
+  const query = store.query.bind(store);
+  store.query = async (request, options) => {
+    queries.push(request);
+    const { limit = pageSize } = request;
+    return await query({ ...request, limit: Math.min(limit, pageSize) }, options);
+  };
 });
 
 describe("a claim of any task", () => {
   test("looks for it so that every earlier write is seen", async () => {
     await add(1);
     await setOf("a").claim();
-    expect(store.queries.map(({ consistent }) => consistent)).toEqual(store.queries.map(() => true));
+    expect(queries.map(({ consistent }) => consistent)).toEqual(queries.map(() => true));
   });
 
   test("does not try what else it has found when another worker is busy there", async () => {
     await add(3);
     let tried = 0;
-    store.beforeUpdate = async () => {
+    beforeNextUpdate(async () => {
       const other = setOf("other");
       for (const _ of ids(3)) await claimed(other);
       tried = store.count("update");
-    };
+    });
     expect(await setOf("a").claim()).toBeUndefined();
     expect(store.count("update") - tried).toBe(1);
   });
 
   test("ends when its client is closed, and claims nothing afterwards", async () => {
     await add(2);
-    const client = clientOf("a");
-    store.beforeUpdate = async () => {
+    const client = clientOf("a", { randomness });
+    beforeNextUpdate(async () => {
       await claimed(setOf("other"));
       void client.close();
-    };
+    });
     const before = store.count("update");
     await expect(new TaskSet(client, "set").claim()).rejects.toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
     await clock.advance(1);
@@ -135,13 +121,13 @@ describe("processing tasks", () => {
     };
     const run = setOf("a").process(work, { until: "never", pollMs: 60_000, signal: stop.signal });
     await clock.advance(999);
-    store.beforeUpdate = async () => {
+    beforeNextUpdate(async () => {
       await setOf("other", { heartbeat: false }).claim();
-      store.queries.length = 0;
-    };
+      queries.length = 0;
+    });
     await clock.advance(2_000);
     // When the other task became due, from that task on.
-    expect(store.queries).toMatchObject([
+    expect(queries).toMatchObject([
       { values: { ":from": sortKeyOf(later).slice(0, "task#01234567".length) } },
     ]);
     expect(done).toEqual([later]);
@@ -166,9 +152,9 @@ test("a worker that was idle before it did a task that came due is idle after it
   const run = setOf("a").process(work, { until: "never", pollMs: 60_000, signal: stop.signal });
   await clock.advance(59_999);
   expect(done).toEqual(["soon"]);
-  store.queries.length = 0;
+  queries.length = 0;
   await clock.advance(1);
-  expect(store.queries).toMatchObject([{ values: { ":prefix": "task#" }, consistent: false }]);
+  expect(queries).toMatchObject([{ values: { ":prefix": "task#" }, consistent: false }]);
   stop.abort();
   await run;
 });
@@ -218,10 +204,10 @@ describe("listing tasks", () => {
   test("of one state reads only the open or only the ended ones, and may lag", async () => {
     await park(2);
     await add(3);
-    store.queries.length = 0;
+    queries.length = 0;
     expect(await listed({ state: "parked" })).toEqual(["0", "1"]);
     expect(await listed({ state: "waiting" })).toEqual(["2"]);
-    expect(store.queries).toMatchObject([
+    expect(queries).toMatchObject([
       { values: { ":prefix": "done#" }, consistent: false },
       { values: { ":prefix": "task#" }, consistent: false },
     ]);
@@ -229,7 +215,7 @@ describe("listing tasks", () => {
 
   test("goes through all pages", async () => {
     await add(5);
-    store.pageSize = 2;
+    pageSize = 2;
     expect(await listed()).toEqual(ids(5));
   });
 });
