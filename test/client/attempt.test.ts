@@ -3,7 +3,6 @@ import { type AcquireOptions, LeaseClient, type LeaseEvent, type UpdateResult } 
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { lastReleasedToken } from "../../packages/client/src/base/record.ts";
 import { seatLimits } from "../../packages/client/src/primitives/seats/seat.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { follow } from "../support/follow.ts";
@@ -84,15 +83,6 @@ describe("a try", () => {
     expect(trying.at).toBe(5_000);
   });
 
-  it("makes one more request where the refusal shows what may be taken over, and no third", async () => {
-    await clientOf("dead").acquire("k");
-    clock.freeze(leaseDurationMs + 5_000);
-    expect(await writesOf(() => acquire())).toBe(2);
-    clock.freeze(leaseDurationMs + 5_000);
-    answering(undefined, ({ item }) => ({ applied: false, item: { ...item, token: "t", expiresAt: 1 } }));
-    expect(await writesOf(() => acquire())).toBe(2);
-  });
-
   it("is not made where one of those that have to go first is renewed meanwhile", async () => {
     const permits = seatLimits.passedPerWrite + 2;
     const dead = new Semaphore(clientOf("dead"), "k", { permits });
@@ -119,15 +109,6 @@ describe("a try", () => {
 });
 
 describe("a grant", () => {
-  it.each([
-    ["an earlier try's write", { version: 5 }, 6],
-    ["another's write of the same version with another expiry", { expiresAt: 1 }, 2],
-  ])("is renewed where the table shows %s", async (_, change, version) => {
-    answering(({ item }) => ({ item: { ...item, ...change } }));
-    expect(await writesOf(() => acquire())).toBe(2);
-    expect(store.table.peek(itemKey)).toMatchObject({ version });
-  });
-
   it("fails where each answer takes longer than the lease, after two renewals, and is taken back", async () => {
     const late = (result: UpdateResult): UpdateResult => {
       clock.freeze(leaseDurationMs);
@@ -137,16 +118,6 @@ describe("a grant", () => {
     expect(await writesOf(() => acquire())).toBe(4);
     expect(tokenNow()).toBeUndefined();
   });
-
-  it.each(["throttled", "rejected", "request lost"] as const)(
-    "that has to be renewed at once is taken back where that renewal is %s",
-    async (fate) => {
-      beFarAhead(() => 3_600_000);
-      store.next(undefined, fate);
-      expect(await writesOf(() => acquire())).toBe(3);
-      expect(tokenNow()).toBeUndefined();
-    },
-  );
 
   it("that has to be renewed at once is taken back where its caller aborts before that", async () => {
     const caller = new AbortController();
@@ -180,53 +151,9 @@ describe("a grant", () => {
 });
 
 describe("an acquisition that is given up", () => {
-  it.each([
-    ["every answer has come", undefined, 1],
-    ["a write cannot have landed", "throttled", 1],
-    ["a write may have landed", "request lost", 2],
-  ] as const)("takes back what it has to: where %s", async (_, fate, writes) => {
-    await clientOf("other").acquire("k");
-    store.next(fate);
-    expect(await writesOf(() => acquire())).toBe(writes);
-    expect(events.map(({ type }) => type)).not.toContain("error");
-  });
-
   it("is taken back where a request was repeated: an earlier copy may land yet", async () => {
     await clientOf("other").acquire("k");
     answering(() => ({ retried: true }));
     expect(await writesOf(() => acquire())).toBe(2);
-  });
-
-  it("revokes its token beside a lease that it was to take, whose holder was only slow", async () => {
-    const other = await clientOf("other").acquire("k");
-    clock.freeze(leaseDurationMs + 5_000);
-    const slow = new LeaseClient({ store: new ScriptedStore(store.table), clock, owner: "other" });
-    store.next(undefined, "request lost");
-    answering(async (result) => {
-      await slow.adopt(other.toJSON()).renew();
-      return result;
-    });
-    expect(await writesOf(() => acquire())).toBe(4);
-    expect(tokenNow()).toBe(other.token);
-    const sent = store.calls[1]?.requests[0]?.values[":token"];
-    expect(lastReleasedToken(store.table.peek(itemKey))).toBe(sent);
-  });
-
-  it.each([
-    ["the service's trouble", "throttled", []],
-    ["a mistake in the program", undefined, [{ type: "error", key: "k", operation: "cancel", owner: "me" }]],
-  ] as const)("and cannot be taken back for %s tells so only of a mistake", async (_, fate, told) => {
-    store.next("answer lost", fate);
-    if (fate === undefined) {
-      const update = store.update.bind(store);
-      store.update = (request, call) => {
-        store.update = () => Promise.reject(new TypeError("no such thing"));
-        return update(request, call);
-      };
-    }
-    await failureOf(acquire());
-    await settled();
-    expect(events).toMatchObject(told);
-    expect(events).toHaveLength(told.length);
   });
 });

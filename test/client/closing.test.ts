@@ -1,7 +1,7 @@
 import { ClientClosedError, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
-import { coreOf, pauseWhileOpen } from "@leasehold/client/internal";
+import { coreOf } from "@leasehold/client/internal";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -106,35 +106,6 @@ describe("client.held()", () => {
     },
   );
 
-  it("lists the very lease that was acquired, in the order of acquisition, until it is released", async () => {
-    const first = await client.acquire("a");
-    const second = await client.acquire("b");
-    expect(client.held()).toHaveLength(2);
-    expect(client.held()[0]).toBe(first);
-    expect(client.held()[1]).toBe(second);
-    await first.release();
-    expect(client.held()[0]).toBe(second);
-    await second.complete();
-    expect(client.held()).toEqual([]);
-  });
-
-  it.each(["first", "last"])(
-    "lists a lease that is shared reentrantly once, by a handle that has not been released: the %s one",
-    async (which) => {
-      const options = { owner: "worker-1", reentrant: true };
-      const outer = await client.acquire("k", options);
-      const inner = await client.acquire("k", options);
-      const [kept, released] = which === "first" ? [outer, inner] : [inner, outer];
-      expect(client.held()).toHaveLength(1);
-      const releasing = released.release();
-      expect(client.held()[0]).toBe(kept);
-      await releasing;
-      expect(client.held().map((lease) => lease === kept)).toEqual([true]);
-      await kept.release();
-      expect(client.held()).toEqual([]);
-    },
-  );
-
   it("does not list a lease to listeners before its caller has it", async () => {
     const seen: unknown[] = [];
     const onEvent = (): void => void seen.push(telling.held());
@@ -142,12 +113,6 @@ describe("client.held()", () => {
     const lease = await telling.acquire("k");
     expect(seen).toEqual([[]]);
     expect(telling.held()[0]).toBe(lease);
-  });
-
-  it("leaves out a lease whose time was over while the process was frozen, before any timer has fired", async () => {
-    await client.acquire("k");
-    clock.freeze(leaseDurationMs);
-    expect(client.held()).toEqual([]);
   });
 
   it("lists an adopted lease whose time seemed over from its first confirmed renewal on", async () => {
@@ -176,57 +141,9 @@ describe("client.held()", () => {
     await clock.advance(leaseDurationMs);
     expect(lifecycle.held).toEqual([]);
   });
-
-  it("leaves out what a check-in has won, for that belongs to its owner", async () => {
-    const desk = new FairLock(client, "k");
-    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "held" });
-    expect(client.held()).toEqual([]);
-    await client.close();
-    expect(await other.inspect("k")).toMatchObject({ owner: "ticket-1" });
-  });
 });
 
 describe("client.close()", () => {
-  it("gives a task back without counting the attempt", async () => {
-    const tasks = new TaskSet(client, "k");
-    await tasks.add([{ id: "t" }]);
-    await tasks.claim();
-    await client.close();
-    expect(await new TaskSet(other, "k").claim()).toMatchObject({ id: "t", attempt: 1 });
-  });
-
-  it("aborts the signal of what it releases, and tells so", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    await client.close();
-    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
-    expect(events.at(-1)).toMatchObject({ type: "released", key: "k", confirmed: true });
-    expect(await lease.release()).toBe(true);
-  });
-
-  it("releases a lease that is shared reentrantly, however many handles it has", async () => {
-    const options = { owner: "worker-1", reentrant: true };
-    const leases = [await client.acquire("k", options), await client.acquire("k", options)];
-    await client.close();
-    expect(leases.map(({ held }) => held)).toEqual([false, false]);
-    expect(await other.inspect("k")).toBeUndefined();
-  });
-
-  it("leaves an adopted lease alone whose time seemed over, and that no renewal has confirmed", async () => {
-    const lease = await other.acquire("k");
-    const adopted = client.adopt({ ...lease.toJSON(), expiresAt: clock.now() - 1 });
-    store.next("request lost");
-    await expect(adopted.renew()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
-    await client.close();
-    expect(await other.inspect("k")).toMatchObject({ token: lease.token });
-  });
-
-  it("rejects withLease whose work goes on", async () => {
-    const outcome = outcomeOf(client.withLease("k", {}, ({ signal }) => untilAborted(signal)));
-    await settled();
-    await client.close();
-    expect(await outcome).toMatchObject({ code: "LEASE_LOST", reason: "released" });
-  });
-
   const waits: Record<string, () => Promise<unknown>> = {
     lock: () => client.acquire("k", { waitMs: 600_000 }),
     "fair lock": () => client.acquire("k", { waitMs: 600_000, order: fair() }),
@@ -339,39 +256,6 @@ describe("client.close()", () => {
   });
 
   it.each([
-    ["an acquisition", 1, () => client.acquire("k")],
-    ["a group", 0, () => acquireAll(client, ["k", "l"])],
-    [
-      "a claim",
-      3,
-      async () => {
-        const tasks = new TaskSet(client, "k");
-        await tasks.add([{ id: "t" }]);
-        store.next("answer lost", "answer lost", "answer lost");
-        return await tasks.claim();
-      },
-    ],
-  ] as const)("waits until %s whose answer never came has been taken back", async (name, writes, acquire) => {
-    if (name !== "a claim") store.next("answer lost");
-    const answer = holdUpdatesAfter(writes);
-    const outcome = outcomeOf(acquire());
-    await clock.advance(5_000);
-    expect(await outcome).toMatchObject({ code: "LEASE_NO_ANSWER" });
-    let isClosed = false;
-    const closing = client.close().then(() => {
-      isClosed = true;
-    });
-    await settled();
-    expect(isClosed).toBe(false);
-    expect(await adminOf(other).inspectAll("k")).not.toEqual([]);
-    answer();
-    await closing;
-    expect(await adminOf(other).inspectAll("k")).toEqual([]);
-    expect(await adminOf(other).inspectAll("l")).toEqual([]);
-    expect(clock.pending).toBe(0);
-  });
-
-  it.each([
     ["a lease", () => client.acquire("k")],
     ["a group", () => acquireAll(client, ["k", "l"])],
   ])("lets %s go that is won at the very moment of closing", async (_, acquire) => {
@@ -399,16 +283,6 @@ describe("client.close()", () => {
     expect(await other.inspect("l")).toBeUndefined();
   });
 
-  it("waits for a release that is under way", async () => {
-    const lease = await client.acquire("k");
-    store.next("hangs");
-    const released = outcomeOf(lease.release());
-    const closed = outcomeOf(client.close());
-    await clock.advance(10_000);
-    expect(await released).toMatchObject({ code: "LEASE_NO_ANSWER" });
-    expect(await closed).toBeInstanceOf(CloseIncompleteError);
-  });
-
   it("tells which keys may stay held, and until when, where the service fails; the client is closed all the same", async () => {
     const { expiresAt } = await client.acquire("a");
     await client.acquire("b");
@@ -424,26 +298,6 @@ describe("client.close()", () => {
     expect(await other.inspect("b")).toBeUndefined();
     await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
   });
-
-  it.each([
-    ["an acquisition", 1, ["k"], () => client.acquire("k")],
-    ["a group", 0, ["k", "l"], () => acquireAll(client, ["k", "l"])],
-  ] as const)(
-    "tells every lock of %s that may still have to be taken back",
-    async (_, writes, keys, acquire) => {
-      store.next("answer lost");
-      const answer = holdUpdatesAfter(writes);
-      expect(await outcomeOf(acquire())).toMatchObject({ code: "LEASE_NO_ANSWER" });
-      const closed = outcomeOf(client.close({ timeoutMs: 400 }));
-      const expiresAt = clock.now() + leaseDurationMs;
-      await clock.advance(400);
-      expect(await closed).toMatchObject({
-        left: keys.map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
-      });
-      answer();
-      await client.close();
-    },
-  );
 
   it("waits no longer than its timeout for a service that confirms one lease after the other", async () => {
     for (const key of ["a", "b", "c"]) await client.acquire(key);
@@ -476,31 +330,6 @@ describe("client.close()", () => {
     expect(await adminOf(other).inspectAll("k")).toEqual([]);
   });
 
-  it("refuses a call from within what it ends, such as a listener of a lease's signal", async () => {
-    const { signal } = await client.acquire("k");
-    let refusal: Promise<unknown> | undefined;
-    signal.addEventListener("abort", () => {
-      refusal = outcomeOf(client.acquire("l"));
-    });
-    await client.close();
-    expect(await refusal).toBeInstanceOf(ClientClosedError);
-    // The acquisition and the release of the lease alone.
-    expect(store.calls).toHaveLength(2);
-  });
-
-  it("waits for no call whose signal had aborted before, nor for one that has ended", async () => {
-    const caller = new AbortController();
-    const { signal } = caller;
-    await other.acquire("k");
-    const waiting = outcomeOf(client.acquire("k", { waitMs: 60_000, signal }));
-    caller.abort(new Error("enough"));
-    expect(await waiting).toMatchObject({ code: "LEASE_ABORTED" });
-    expect(await outcomeOf(client.acquire("k", { signal }))).toMatchObject({ code: "LEASE_ABORTED" });
-    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
-    await clock.advance(400);
-    expect(await closed).toBeUndefined();
-  });
-
   it("leaves a release that failed before to its caller, and forgets one that failed once a later one succeeds", async () => {
     const [before, meanwhile] = [await client.acquire("a"), await client.acquire("b")];
     store.weather = "throttled";
@@ -511,29 +340,6 @@ describe("client.close()", () => {
     store.weather = undefined;
     await meanwhile.release();
     await client.close();
-  });
-
-  it("sends one release for a lease that is released at the same time", async () => {
-    const lease = await client.acquire("k");
-    store.calls.length = 0;
-    const closing = client.close();
-    expect(await lease.release()).toBe(true);
-    await closing;
-    expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
-  });
-
-  it("records no slot as done", async () => {
-    await client.acquire("k", { slot });
-    await client.close();
-    expect((await other.acquire("k", { slot })).held).toBe(true);
-  });
-
-  it("may be called several times: each call waits, and only the first one sends", async () => {
-    await client.acquire("k");
-    const calls = store.calls.length;
-    await Promise.all([client.close(), client.close()]);
-    await client.close();
-    expect(store.calls).toHaveLength(calls + 1);
   });
 
   it("ends `await using` without complaint, unless it meets a mistake in the program", async () => {
@@ -547,22 +353,6 @@ describe("client.close()", () => {
     expect(await other.inspect("l")).toBeUndefined();
     client.close = () => Promise.reject(new TypeError("a mistake"));
     await expect(client[Symbol.asyncDispose]()).rejects.toThrow("a mistake");
-  });
-
-  it("leaves no timer behind, so that the process can end", async () => {
-    await client.acquire("a", { heartbeat: true });
-    await client.acquire("b", { order: fair(), heartbeat: true });
-    await new Semaphore(client, "c", { permits: 2, order: fair() }).acquire({ heartbeat: true });
-    await client.close();
-    expect(clock.pending).toBe(0);
-  });
-
-  it.each([[-1], [1.5], ["5"]])("refuses a timeout of %s before it closes anything", async (timeoutMs) => {
-    const lease = await client.acquire("k");
-    await expect(client.close({ timeoutMs: timeoutMs as number })).rejects.toMatchObject({
-      option: "timeoutMs",
-    });
-    expect(lease.held).toBe(true);
   });
 });
 describe("an incomplete close", () => {
@@ -609,11 +399,6 @@ describe("an incomplete close", () => {
     await clock.advance(2_001);
     expect(closing.error).toMatchObject({ code: "LEASE_CLOSE_INCOMPLETE" });
   });
-});
-
-it("a pause of a caller whose signal has aborted is over at once", async () => {
-  await pauseWhileOpen(coreOf(client), 60_000, AbortSignal.abort());
-  expect(clock.monotonic()).toBe(0);
 });
 
 describe("a lease that ends in the moment in which its renewal is confirmed", () => {

@@ -71,23 +71,6 @@ describe("a renewal", () => {
     expect(Number(store.table.peek(itemKey)?.expiresAt)).toBeGreaterThanOrEqual(shown);
   });
 
-  it.each([
-    ["half of what is left", 8_000, 4_000],
-    ["5 s", 60_000, 5_000],
-  ])("takes no longer than %s", async (_, durationMs, withinMs) => {
-    const lease = await client.acquire("k", { leaseDurationMs: durationMs });
-    const isCurrent: boolean[] = [];
-    store.update = async (_request, call) => {
-      for (const ms of [withinMs, 1]) {
-        clock.freeze(ms);
-        isCurrent.push(call.isCurrent());
-      }
-      throw new LeaseServiceError("LEASE_THROTTLED", "no");
-    };
-    await failureOf(lease.renew());
-    expect(isCurrent).toEqual([true, false]);
-  });
-
   it("confirms the lease from the moment of its request", async () => {
     const lease = await client.acquire("k");
     answering((result) => {
@@ -97,22 +80,6 @@ describe("a renewal", () => {
     await lease.renew();
     expect(lease.remainingMs()).toBe(leaseDurationMs - 1_000);
     expect(types()).toEqual(["acquired", "renewed"]);
-  });
-
-  it.each([
-    ["a later version", { version: 7 }, 8],
-    ["another expiry at the same version", { expiresAt: 1 }, 3],
-    ["an earlier version", { version: 1 }, 3],
-  ])("that another process's has overtaken is repeated beyond %s", async (_, change, version) => {
-    const lease = await client.acquire("k");
-    answering(({ item }) => ({ item: { ...item, ...change } }));
-    again();
-    await lease.renew();
-    expect([store.table.peek(itemKey)?.version, store.count("update"), types()]).toEqual([
-      version,
-      2,
-      ["renewed"],
-    ]);
   });
 
   it("that others overtake each time is repeated five times, and fails without an end of the lease", async () => {
@@ -189,12 +156,6 @@ describe("a renewal in a process whose clock the service contradicts", () => {
     expect(Math.round(lease.remainingMs() / 1_000)).toBe(2);
   });
 
-  it("is good enough after two where that moves back each time: the expiry is too late, not too early", async () => {
-    tellAhead(-hourMs, -2 * hourMs);
-    await lease.renew();
-    expect([store.count("update"), lease.remainingMs()]).toEqual([2, leaseDurationMs]);
-  });
-
   it("is not repeated where its holder was asked to stop", async () => {
     tellAhead(-hourMs);
     answering(({ item }) => ({ item: { ...item, revocation: "please" } }));
@@ -221,71 +182,12 @@ describe("a seat that came by a handle", () => {
     expect(store.calls[2]).toMatchObject({ consistent: true, readsKey: "k" });
   });
 
-  it("is read within the time of its renewal", async () => {
-    const lease = adopted(await seat());
-    const isCurrent: boolean[] = [];
-    store.get = async (_, call) => {
-      clock.freeze(leaseDurationMs / 2 + 1);
-      isCurrent.push(call.isCurrent());
-      return undefined;
-    };
-    await failureOf(lease.renew());
-    expect(isCurrent).toEqual([false]);
-  });
-
   it("is read before it is released, and lost where it is not there", async () => {
     const lease = await seat();
     expect(await adopted(lease).release()).toBe(true);
     expect(methods()).toEqual(["get", "update"]);
     expect(await failureOf(adopted(lease).renew())).toMatchObject({ code: "LEASE_LOST" });
   });
-});
-
-/** Freezes its process once, right after so many further looks at it. */
-class FreezingClock extends ManualClock {
-  looks = 0;
-
-  override now(): number {
-    const now = super.now();
-    this.looks -= 1;
-    if (this.looks === 0) this.freeze(60_000);
-    return now;
-  }
-}
-
-it.each([
-  ["renew", 2],
-  ["release", 1],
-] as const)("a write is not sent where the process froze while it was made: %s", async (how, looks) => {
-  const freezing = new FreezingClock();
-  const lease = await new LeaseClient({ store, clock: freezing, leaseDurationMs: 600_000 }).acquire("k");
-  const isCurrent: boolean[] = [];
-  store.update = async (_, call) => {
-    isCurrent.push(call.isCurrent());
-    throw new LeaseServiceError("LEASE_NO_ANSWER", "lost");
-  };
-  freezing.looks = looks;
-  await failureOf(lease[how]());
-  expect(isCurrent).toEqual([false]);
-});
-
-describe("for how long a lease was held", () => {
-  const heldMs = (): unknown => events.flatMap((event) => (event.type === "released" ? event.heldMs : []));
-
-  it.each([
-    [3_000.4, 0, [3_000, 3_000]],
-    [0, -60_000, [0, 0]],
-  ])(
-    "counts from its acquisition, here or in another process: %i ms, wall clock %i ms",
-    async (ms, jumpMs, told) => {
-      const [here, other] = [await client.acquire("k"), await client.acquire("l")];
-      clock.freeze(ms);
-      clock.jump(jumpMs);
-      await here.release();
-      await (await adopted(other)).release();
-      expect(heldMs()).toEqual(told);
-    },
-  );
 });
 
 describe("a cooldown", () => {
@@ -310,15 +212,6 @@ describe("a cooldown", () => {
   });
 });
 
-it("a cooldown counts from the request of its acquisition, however long the answer takes", async () => {
-  answering((result) => {
-    clock.freeze(1_000);
-    return result;
-  });
-  await (await client.acquire("k", { lockAtLeastForMs: 9_000 })).release();
-  expect(store.table.peek(itemKey)).toMatchObject({ expiresAt: clock.now() + 8_000, leaseDurationMs: 8_000 });
-});
-
 describe("a release", () => {
   it("is sent once for all who ask at the same time, in their own turn, and again after it failed", async () => {
     const lease = await client.acquire("k");
@@ -331,104 +224,16 @@ describe("a release", () => {
     expect(await lease.release()).toBe(true);
     expect([store.calls.length, types()]).toEqual([2, ["released", "released"]]);
   });
-
-  it.each([
-    ["2026", true],
-    ["2027", true],
-    ["2025", false],
-    [undefined, false],
-  ])(
-    "of which an earlier copy has landed has recorded its slot where %s is done: %s",
-    async (done, isRecorded) => {
-      const lease = await client.acquire("k", { slot: "2026" });
-      const item = {
-        ...itemKey,
-        releasedToken: lease.token,
-        ...(done === undefined ? {} : { doneSlot: done }),
-      };
-      refusing({ item });
-      expect(await lease.complete()).toBe(isRecorded);
-    },
-  );
 });
 
-describe("a release that finds the lease gone", () => {
-  const unknown = { code: "LEASE_NO_ANSWER", message: expect.stringContaining("not known") };
-  const released = { item: { ...itemKey, releasedToken: "other" } };
-
-  it.each<[string, Partial<UpdateResult>, () => object]>([
-    ["its only request was refused", released, () => ({})],
-    ["the item shows it all the same", { retried: true }, () => store.table.peek(itemKey) ?? {}],
-    [
-      "an operator has broken it",
-      { retried: true },
-      () => ({ brokenToken: store.table.peek(itemKey)?.token }),
-    ],
-  ])("was not its holder's to end where %s", async (_, result, shown) => {
-    const lease = await client.acquire("k");
-    refusing({ item: { ...itemKey, ...shown() }, ...result });
-    expect(await lease.release()).toBe(false);
-    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: false });
-  });
-
-  it("does not know whether an earlier copy had landed, where the request was repeated", async () => {
-    const lease = await client.acquire("k");
-    refusing({ retried: true });
-    expect(await failureOf(lease.release())).toMatchObject(unknown);
-  });
-
-  it.each([
-    ["an answer that was lost", new LeaseServiceError("LEASE_NO_ANSWER", "no"), true],
-    ["a refusal", new LeaseServiceError("LEASE_THROTTLED", "no"), false],
-    ["a mistake in the program", new TypeError("no such thing"), false],
-  ])("may have landed after a first try that ended with %s: %#", async (_, first, mayHaveLanded) => {
-    const lease = await client.acquire("k");
-    store.update = () => Promise.reject(first);
-    await failureOf(lease.release());
-    refusing(released);
-    const outcome = await lease.release().catch((error: unknown) => error);
-    expect(outcome).toEqual(mayHaveLanded ? expect.objectContaining(unknown) : false);
-  });
-
-  describe("of a seat", () => {
-    const seat = (reentrant = false): Promise<Lease> =>
-      new Semaphore(client, "k", { permits: 1 }).acquire(reentrant ? { owner: "me", reentrant } : {});
-
-    it("had landed before, where nobody else could have taken the seat yet, or when its first try began", async () => {
-      const [repeated, again] = [await seat(), await new Semaphore(client, "l", { permits: 1 }).acquire()];
-      store.update = () => Promise.reject(new LeaseServiceError("LEASE_NO_ANSWER", "lost"));
-      await failureOf(again.release());
-      refusing({ retried: true });
-      expect(await repeated.release()).toBe(true);
-      expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
-      clock.freeze(leaseDurationMs - 1);
-      expect(await again.release()).toBe(true);
-    });
-
-    it.each<[string, boolean, (lease: Lease) => void]>([
-      ["a process of the same owner could have taken it", true, () => refusing({ retried: true })],
-      [
-        "its time was over before",
-        false,
-        () => {
-          clock.freeze(leaseDurationMs);
-          refusing({ retried: true });
-        },
-      ],
-      [
-        "its time was over when the answer came",
-        false,
-        () => {
-          store.update = async () => {
-            clock.freeze(leaseDurationMs);
-            return { applied: false, item: undefined, retried: true };
-          };
-        },
-      ],
-    ])("is not known to have landed where %s", async (_, reentrant, meanwhile) => {
-      const lease = await seat(reentrant);
-      meanwhile(lease);
-      expect(await failureOf(lease.release())).toMatchObject(unknown);
-    });
-  });
+it("a release of a seat that finds it gone had landed before, where nobody else could have taken the seat yet, or when its first try began", async () => {
+  const seatOf = (key: string): Promise<Lease> => new Semaphore(client, key, { permits: 1 }).acquire();
+  const [repeated, again] = [await seatOf("k"), await seatOf("l")];
+  store.update = () => Promise.reject(new LeaseServiceError("LEASE_NO_ANSWER", "lost"));
+  await failureOf(again.release());
+  refusing({ retried: true });
+  expect(await repeated.release()).toBe(true);
+  expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
+  clock.freeze(leaseDurationMs - 1);
+  expect(await again.release()).toBe(true);
 });

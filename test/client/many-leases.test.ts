@@ -111,21 +111,6 @@ describe("leases that are renewed in one batch", () => {
     expect(other?.held).toBe(true);
   });
 
-  it("are sent by themselves when another process has renewed them meanwhile", async () => {
-    const [first] = await holdTogether(2);
-    const elsewhere = new LeaseClient({
-      store: new ScriptedStore(store.table),
-      clock,
-      owner: "b",
-      leaseDurationMs,
-    });
-    const adopted = elsewhere.adopt((first as Lease).toJSON());
-    for (let count = 0; count < 3; count += 1) await adopted.renew();
-    await clock.advance(3_100);
-    expect(store.calls.map(({ method }) => method)).toEqual(["updateMany", "update"]);
-    expect(first?.remainingMs()).toBeGreaterThan(leaseDurationMs - 200);
-  });
-
   it("stay in it when the time of one of them is over", async () => {
     const short = await client.acquire("short", { heartbeat: 3_000, leaseDurationMs: 6_001 });
     const long = await client.acquire("long", { heartbeat: 3_000, leaseDurationMs: 60_000 });
@@ -148,22 +133,6 @@ describe("leases that are renewed in one batch", () => {
     expect(await Promise.all(releasing)).toEqual([true, true]);
     expect(held.signals.map(({ aborted }) => aborted)).toEqual([true]);
   });
-
-  it.each(["throttled", "request lost"] as const)(
-    "are tried again together after a pause when the batch was %s, and not one by one at once",
-    async (fate) => {
-      const leases = await holdTogether(10);
-      store.next(fate);
-      await clock.advance(3_000);
-      expect(store.calls.map(({ method }) => method)).toEqual(["updateMany"]);
-      await clock.advance(1_000);
-      expect(store.count("updateMany")).toBe(1);
-      await clock.advance(2_000);
-      expect(batches().map(({ length }) => length)).toEqual([10, 10]);
-      expect(store.count("update")).toBe(0);
-      expect(leases.every((lease) => lease.remainingMs() > leaseDurationMs / 2)).toBe(true);
-    },
-  );
 
   it.each<[string, () => unknown]>([
     ["was rejected, for one of them may be at fault", () => store.next("rejected")],
@@ -221,21 +190,6 @@ describe("leases that are renewed in one batch", () => {
     expect(events).toMatchObject([{ type: "skew" }]);
   });
 
-  it("are tried again after a pause where a statement of theirs was throttled, and the others are renewed", async () => {
-    const leases = await holdTogether(3);
-    const updateMany = store.updateMany.bind(store);
-    store.updateMany = async (requests, options) => {
-      store.updateMany = updateMany;
-      const results = await updateMany(requests, options);
-      return [new LeaseServiceError("LEASE_THROTTLED", "too busy"), ...results.slice(1)];
-    };
-    await clock.advance(3_000);
-    expect(leases.filter((lease) => lease.remainingMs() > 8_000)).toHaveLength(2);
-    expect(store.count("update")).toBe(0);
-    await clock.advance(2_000);
-    expect(leases.every((lease) => lease.remainingMs() >= 7_000)).toBe(true);
-  });
-
   it("wait ever shorter, and never past the nearest deadline, while the service throttles them", async () => {
     await holdTogether(10);
     store.weather = "throttled";
@@ -249,14 +203,6 @@ describe("leases that are renewed in one batch", () => {
     expect(countOf("renewed")).toBe(10);
     await clock.advance(60_000);
     expect(countOf("lost")).toBe(0);
-  });
-
-  it("are tried a second time before their deadline when the first batch hangs", async () => {
-    const leases = await holdTogether(10);
-    store.next("hangs");
-    await clock.advance(leaseDurationMs - 1_000);
-    expect(batches().map(({ length }) => length)).toEqual([10, 10]);
-    expect(leases.every((lease) => lease.remainingMs() > leaseDurationMs / 2)).toBe(true);
   });
 });
 
@@ -277,24 +223,13 @@ describe("a heartbeat of leases that share requests", () => {
     expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
   });
 
-  it("settles one by one what the store leaves open", async () => {
-    const leases = await Promise.all(
-      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
-    );
-    store.updateMany = async (requests) => requests.map(() => undefined);
-    const before = store.count("update");
-    await clock.advance(3_000);
-    expect(store.count("update") - before).toBe(3);
-    expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
-  });
-
   it("keeps two handles of one lease out of one batch, which would be refused as a whole", async () => {
     const lease = await client.acquire("k1");
     const adopted = [1, 2].map(() => client.adopt(lease.toJSON(), { heartbeat: true }));
     await client.acquire("k2", { heartbeat: true });
     await clock.advance(3_000);
     expect(batches()[0]?.toSorted()).toEqual(["k1", "k2"]);
-    expect(adopted.map((handle) => handle.held)).toEqual([true, true]);
+    expect(adopted.map((handle) => handle.remainingMs())).toEqual([leaseDurationMs, leaseDurationMs]);
   });
 
   it("sends by itself what comes after its batch: the renewal of an adopted permit, which is read first", async () => {
@@ -304,23 +239,6 @@ describe("a heartbeat of leases that share requests", () => {
     await clock.advance(3_000);
     expect(permit.remainingMs()).toBe(leaseDurationMs);
   });
-
-  it("brings beats together that are due at nearly the same time", async () => {
-    await client.acquire("k1", { heartbeat: true });
-    await clock.advance(500);
-    await client.acquire("k2", { heartbeat: true });
-    await clock.advance(2_500);
-    expect(store.count("updateMany")).toBe(1);
-  });
-});
-
-it("leases that do not share requests are renewed with 1 request each, at the same times", async () => {
-  const alone = new LeaseClient({ store, clock, leaseDurationMs, randomness });
-  const leases = await Promise.all(["a", "b", "c"].map((key) => alone.acquire(key, { heartbeat: true })));
-  store.calls.length = 0;
-  await clock.advance(3_000);
-  expect(store.calls.map(({ method }) => method)).toEqual(["update", "update", "update"]);
-  expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
 });
 
 describe("a hundred and fifty thousand leases", () => {

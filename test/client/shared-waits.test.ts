@@ -9,7 +9,6 @@ import {
   type UpdateRequest,
   type UpdateResult,
 } from "@leasehold/client";
-import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { SharedLooks } from "../../packages/client/src/core/shared-looks.ts";
@@ -160,17 +159,6 @@ describe("among the waiters of one client", () => {
     expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(1);
   });
 
-  it.each([100, 29_000])("each ends a second late at most where all hangs after %i ms", async (ms) => {
-    const waitMs = 35_000;
-    const waiting = Array.from({ length: 30 }, () => follow(client.acquire("k", { waitMs }), clock));
-    const since = clock.monotonic();
-    await clock.advance(ms);
-    store.hanging = Number.POSITIVE_INFINITY;
-    await clock.advance(2 * waitMs);
-    const lateMs = waiting.map(({ at = Number.POSITIVE_INFINITY }) => at - since - waitMs);
-    expect(Math.max(...lateMs)).toBeLessThanOrEqual(1_000);
-  });
-
   it("one whose look hangs ends at once with its signal", async () => {
     const controller = new AbortController();
     const waiting = follow(client.acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
@@ -272,25 +260,4 @@ it("a look that took too long ends without the one that has begun in its place",
   second.value?.();
   await settled();
   expect(third.value).toBeDefined();
-});
-
-describe("waiters for seats", () => {
-  it("share what they see while there is no room, and fill all permits soon after there is", async () => {
-    const permits = 3;
-    const holding = new Semaphore(clientOf("holder"), "s", { permits });
-    const begun = Array.from({ length: permits }, () => holding.acquire({ heartbeat: true }));
-    await clock.advance(100);
-    const held = await Promise.all(begun);
-    const semaphore = new Semaphore(clientOf("a"), "s", { permits });
-    const waiting = Array.from({ length: 30 }, () => follow(semaphore.acquire({ waitMs: 600_000 }), clock));
-    await clock.advance(5_000);
-    store.reset();
-    await clock.advance(20_000);
-    expect(store.counts.get).toBeLessThan(60);
-    for (const lease of held) void lease.release();
-    await clock.advance(8_000);
-    expect(waiting.filter(({ value }) => value !== undefined)).toHaveLength(permits);
-    // Who sees room tries; the others are not sent after it.
-    expect(store.counts.refused).toBeLessThan(2 * permits);
-  });
 });

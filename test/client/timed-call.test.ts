@@ -1,6 +1,5 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { onAbort } from "../../packages/client/src/base/abort.ts";
 import { settles, sleep, systemClock, WakeableSleep } from "../../packages/client/src/base/clock.ts";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
 import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
@@ -78,22 +77,6 @@ describe("nothing is left listening to a caller's signal", () => {
     await clock.advance(10);
     expect(await all).toEqual([undefined, false, true, false]);
     expect(listeners(signal)).toBe(0);
-  });
-
-  it("after it was called back once, or called off", () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    let count = 0;
-    const ignore = onAbort(signal, () => {
-      count += 1;
-    });
-    onAbort(signal, () => {
-      count += 10;
-    })();
-    controller.abort();
-    signal.dispatchEvent(new Event("abort"));
-    ignore();
-    expect(count).toBe(1);
   });
 });
 

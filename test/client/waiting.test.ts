@@ -2,7 +2,6 @@ import {
   type CallOptions,
   type Lease,
   LeaseClient,
-  type LeaseEvent,
   LeaseServiceError,
   LeaseUnavailableError,
 } from "@leasehold/client";
@@ -65,32 +64,12 @@ describe("waiting for a held lock", () => {
     expect(store.count("update")).toBe(1);
   });
 
-  it("takes a lock that its last look finds free", async () => {
-    const retry = { strategy: "fixed", delayMs: 200, maxRetries: 2 } as const;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
-    await clock.advance(300);
-    await held.release();
-    await clock.advance(100);
-    expect(waiting.value?.held).toBe(true);
-  });
-
   it("ends when the holder's time is up, with one refusal and one takeover, whoever waits", async () => {
     const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }), clock);
     // A watcher that has seen the record for a whole lease and a margin needs no agreement between clocks.
     await clock.advance(watchedMs(30_000));
     expect(waiting.value?.held).toBe(true);
     expect(store.count("update")).toBe(3);
-  });
-
-  it("tries once when a look has shown the release, with what that look has shown", async () => {
-    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000, retry }), clock);
-    await clock.advance(1_500);
-    await held.release();
-    store.calls.length = 0;
-    await clock.advance(500);
-    expect(waiting.value?.held).toBe(true);
-    expect(store.calls.map(({ method }) => method)).toEqual(["get", "update"]);
   });
 
   it("looks again where a look fails, or has no answer within ten seconds", async () => {
@@ -110,49 +89,6 @@ describe("waiting for a held lock", () => {
     expect(looks.map((at) => at - begun)).toEqual([1_000, 2_000, 13_000]);
     expect(waiting.value?.held).toBe(true);
   });
-
-  it.each([2_500, 20_000])("has %i ms, also where a look hangs", async (waitMs) => {
-    store.get = (_, call) => hanging(call);
-    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs, retry }), clock);
-    await clock.advance(waitMs);
-    expect(waiting.at).toBe(waitMs);
-    expect(waiting.error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
-  });
-
-  it("goes on while the holder renews", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }), clock);
-    await clock.advance(20_000);
-    await held.renew();
-    await clock.advance(25_000);
-    expect(waiting.at).toBeUndefined();
-    // The looks in between have seen the renewal: nobody writes at the expiry that it has put off.
-    expect(store.count("update")).toBe(2);
-    await clock.advance(10_000);
-    expect(waiting.value?.held).toBe(true);
-  });
-
-  it("is over when its patience is, to the millisecond, and says when to try again", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 7_777 }), clock);
-    await clock.advance(7_776);
-    expect(waiting.at).toBeUndefined();
-    await clock.advance(1);
-    expect(waiting.at).toBe(7_777);
-    expect(waiting.error).toMatchObject({ holder: "a", expiresAt: held.expiresAt });
-    // The watching began at 0 and a whole lease of it justifies a takeover.
-    expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBe(watchedMs(30_000) - 7_777);
-  });
-
-  it("ends at once when its signal aborts", async () => {
-    const controller = new AbortController();
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
-    await clock.advance(3_000);
-    const cause = new Error("enough");
-    controller.abort(cause);
-    await settled();
-    expect(waiting.error).toMatchObject({ code: "LEASE_ABORTED", key: "k", cause });
-    expect(clock.pending).toBe(1);
-  });
 });
 
 describe("a service that fails", () => {
@@ -161,20 +97,6 @@ describe("a service that fails", () => {
     const waiting = follow(clientOf("b").acquire("k", { waitMs: 20_000 }), clock);
     await clock.advance(10_000);
     expect(waiting.value?.held).toBe(true);
-  });
-
-  it("to the end is what the error says", async () => {
-    store.weather = "throttled";
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 5_000 }), clock);
-    await clock.advance(5_000);
-    expect(waiting.error).toMatchObject({ code: "LEASE_THROTTLED" });
-  });
-
-  it("for good is not tried again", async () => {
-    store.weather = "rejected";
-    await expect(clientOf("b").acquire("k", { waitMs: 5_000 })).rejects.toMatchObject({
-      code: "LEASE_REQUEST_REJECTED",
-    });
   });
 });
 
@@ -194,28 +116,11 @@ describe("delays of", () => {
     expect(delays(retry)).toEqual(expected);
   });
 
-  it("full jitter are anything from nothing to the exponential's", () => {
-    expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0)).toEqual([0, 0, 0, 0, 0]);
-    expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0.5)).toEqual([50, 100, 200, 400, 800]);
-  });
-
-  it("a random pause are never shorter than the least, and spread evenly up to the most", () => {
-    const retry = { strategy: "random", minDelayMs: 150, maxDelayMs: 250 } as const;
-    expect(delays(retry, 0)).toEqual([150, 150, 150, 150, 150]);
-    expect(delays(retry, 0.25)).toEqual([175, 175, 175, 175, 175]);
-  });
-
   it("the default double from a quarter of a second to five, by half more or less", () => {
     expect(delays({ strategy: "untilExpiry" }, 0)).toEqual([125, 250, 500, 1_000, 2_000]);
     expect(delays({ strategy: "untilExpiry" }, 1)).toEqual([375, 750, 1_500, 3_000, 6_000]);
     const state = { attempt: 6, claimableInMs: 1e9, fraction: 0.5 };
     expect(retryDelayMs({ strategy: "untilExpiry" }, state)).toBe(5_000);
-  });
-
-  it("the default end at the holder's expiry, spread a little", () => {
-    const state = { attempt: 9, claimableInMs: 1_000 };
-    expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0 })).toBe(1_000);
-    expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0.99 })).toBeLessThan(1_050);
   });
 });
 
@@ -226,17 +131,6 @@ describe("a signal that aborts at the very moment of the grant leaves a lease th
     ["a permit", (client, signal) => new Semaphore(client, "k", { permits: 1 }).acquire({ signal })],
     ["a group", (client, signal) => acquireAll(client, ["k"], { signal })],
   ];
-
-  it.each(ways)("%s that is told of", async (_, take) => {
-    const caller = new AbortController();
-    const onEvent = ({ type }: LeaseEvent): void => {
-      if (type === "acquired") caller.abort(new Error("enough"));
-    };
-    const client = new LeaseClient({ store, clock, leaseDurationMs: 30_000, onEvent });
-    const lease = await take(client, caller.signal).catch(() => undefined);
-    await settled();
-    expect(await adminOf(client).inspectAll("k")).toHaveLength(lease === undefined ? 0 : 1);
-  });
 
   it.each(ways)("%s whose write has landed", async (_, take) => {
     const caller = new AbortController();
