@@ -1,8 +1,8 @@
 import { type Lease, LeaseClient, type LeaseEvent } from "@leasehold/client";
-import { type CheckIn, FairLock, fair, QueueFullError } from "@leasehold/client/fair";
+import { type CheckIn, FairLock, fair } from "@leasehold/client/fair";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -101,15 +101,6 @@ describe("check-ins at a fair lock", () => {
     expect(events.map(({ type }) => type)).toContain("takeover");
   });
 
-  it("an owner has one place, however often and from however many processes at once it comes", async () => {
-    await checkIn("a");
-    await Promise.all([checkIn("b"), checkIn("b"), checkIn("b")]);
-    expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(1);
-    expect((await desk().inspect()).waiting.map(({ owner }) => owner)).toEqual(["b"]);
-    await Promise.all([checkIn("a"), checkIn("a")]);
-    expect(await states("a", "b")).toEqual(["held", "waiting 1"]);
-  });
-
   it("its lease belongs to no process, though one renews it: closing that client does not end it", async () => {
     const client = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
     await leaseOf(await new FairLock(client, "k").checkIn({ owner: "a" })).renew();
@@ -136,28 +127,6 @@ describe("check-ins at a fair lock", () => {
     expect(await desk().checkOut({ owner: "a" })).toBe(false);
     expect(store.calls).toHaveLength(1);
     expect(await desk().inspect()).toEqual({ holder: undefined, waiting: [] });
-  });
-
-  it("a second copy of a check-out's write, arriving late, leaves the place that its owner has joined since", async () => {
-    await checkIn("a");
-    await checkIn("b");
-    await desk().checkOut({ owner: "b" });
-    const sent = store.calls.at(-1)?.requests ?? [];
-    await clock.advance(1);
-    await checkIn("b");
-    expect(sent.map((request) => store.table.updateNow(request).applied)).toEqual([false]);
-    expect(await states("b")).toEqual(["waiting 1"]);
-  });
-
-  it("a check-in's renewal that arrives late does not shorten the place that its owner has joined since", async () => {
-    await checkIn("a");
-    await checkIn("b");
-    await checkIn("b");
-    const sent = store.calls.at(-1)?.requests ?? [];
-    await desk().checkOut({ owner: "b" });
-    await clock.advance(1);
-    await checkIn("b");
-    expect(sent.map((request) => store.table.updateNow(request).applied)).toEqual([false]);
   });
 
   describe("a process that is overtaken, or frozen, between its look and its write", () => {
@@ -211,18 +180,6 @@ describe("check-ins at a fair lock", () => {
       expect((await checkIn("a", false)).state).toBe("held");
       expect(await desk().checkOut({ owner: "a" })).toBe(true);
       expect((await desk().inspect()).holder).toBeUndefined();
-    });
-
-    it("in a check-in while its turn is taken by another copy: finds the lease, under its token", async () => {
-      await checkIn("other");
-      await checkIn("a");
-      await desk().checkOut({ owner: "other" });
-      let first: CheckIn | undefined;
-      const { lock } = overtaken(async () => {
-        first = await checkIn("a");
-      });
-      const second = leaseOf(await lock.checkIn({ owner: "a" }));
-      expect(first && leaseOf(first).token).toBe(second.token);
     });
 
     it("in a check-out while another copy ends it, and others have the lock: leaves them the lock", async () => {
@@ -286,16 +243,6 @@ describe("check-ins at a fair lock", () => {
       expect((await overtaken(comes, goes).lock.checkIn({ owner: "a" })).state).toBe("held");
     });
 
-    it.each(["ticket", "lock"])(
-      "in a check-in that does not join, while its %s is given up: is absent",
-      async (what) => {
-        if (what === "ticket") await checkIn("other");
-        await checkIn("a");
-        expect(await overtaken(goes).lock.checkIn({ owner: "a", join: false })).toEqual({ state: "absent" });
-        expect((await desk().inspect()).waiting).toEqual([]);
-      },
-    );
-
     it("in a check-in by callers that do not wait in line: joins, and tries no more", async () => {
       const plain = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
       const leases: Lease[] = [];
@@ -313,24 +260,6 @@ describe("check-ins at a fair lock", () => {
       await expect(lock.checkIn({ owner: "a" })).rejects.toMatchObject(tooBusy);
       expect(writes()).toBe(5);
       expect(await states("a")).toEqual(["held"]);
-    });
-
-    it.each([
-      [4, "leaves the line"],
-      [5, "has to go again"],
-    ])("in a check-out by its own renewals before %i tries: %s", async (times) => {
-      for (const owner of ["other", "a"]) await checkIn(owner);
-      let renewed = 0;
-      const renews = async (): Promise<unknown> => {
-        renewed += 1;
-        return await desk().checkIn({ owner: "a", leaseDurationMs: leaseDurationMs + renewed });
-      };
-      const { lock, writes } = overtaken(...(times < 5 ? Array(times).fill(renews) : often(renews)));
-      const gone = lock.checkOut({ owner: "a" });
-      if (times < 5) expect(await gone).toBe(true);
-      else await expect(gone).rejects.toMatchObject(tooBusy);
-      expect(writes()).toBe(5);
-      expect(await states("a")).toEqual([times < 5 ? "absent" : "waiting 1"]);
     });
   });
 
@@ -400,15 +329,6 @@ describe("check-ins at a fair lock", () => {
         { owner: "b", waitedMs: 5_000 },
       ]);
     });
-
-    it("of no wait where the clock was set back in the meantime", async () => {
-      await checkIn("a");
-      await checkIn("b");
-      await desk().checkOut({ owner: "a" });
-      clock.jump(-2_000);
-      await checkIn("b");
-      expect(told("acquired")).toMatchObject([{ waitedMs: 0 }, { waitedMs: 0 }]);
-    });
   });
 
   describe("the time that a waiter is told", () => {
@@ -429,30 +349,11 @@ describe("check-ins at a fair lock", () => {
       expect(await estimate()).toBe(4_000);
     });
 
-    it("counts a hold as none where the wall clock was set back behind its beginning", async () => {
-      await checkIn("a");
-      clock.jump(-2_000);
-      await desk().checkOut({ owner: "a" });
-      expect(await estimate()).toBe(0);
-    });
-
     it("stays as it was when a holder releases its lease by itself", async () => {
       await hold(byCheckOut);
       await hold((visit) => leaseOf(visit).release());
       expect(await estimate()).toBe(4_000);
     });
-  });
-
-  it("ends in time when the write that takes its turn is not answered, and finds the lock when it comes again", async () => {
-    store.next("hangs");
-    const ends = desk().checkIn({ owner: "a", leaseDurationMs: 60_000 });
-    const over = vi.fn();
-    const failure = ends.catch((error: unknown) => error).finally(over);
-    await clock.advance(9_999);
-    expect(over).not.toHaveBeenCalled();
-    await clock.advance(1);
-    expect(await failure).toMatchObject({ code: "LEASE_NO_ANSWER" });
-    expect(await states("a")).toEqual(["held"]);
   });
 
   it("rejects with the service's own error when a renewal fails, after 2 requests", async () => {
@@ -461,15 +362,6 @@ describe("check-ins at a fair lock", () => {
     store.next("throttled");
     await expect(checkIn("a")).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
     expect(store.calls).toHaveLength(2);
-  });
-
-  it("refuses beyond maxWaiters, and lets a newcomer in where one of them has died", async () => {
-    await checkIn("a");
-    await desk(1).checkIn({ owner: "b" });
-    await expect(desk(1).checkIn({ owner: "c" })).rejects.toThrow(QueueFullError);
-    expect((await desk(1).checkIn({ owner: "b" })).state).toBe("waiting");
-    await clock.advance(leaseDurationMs + clockSkewMs + 2);
-    expect((await desk(1).checkIn({ owner: "c" })).state).toBe("held");
   });
 
   it("waits in one line with those who acquire", async () => {
@@ -498,37 +390,6 @@ describe("check-ins at a fair lock", () => {
     await adminOf(client).requestRevocation("k", { token, reason: "closing time" });
     expect(leaseOf(await checkIn("a")).signal.aborted).toBe(true);
     expect(await desk().checkOut({ owner: "a" })).toBe(true);
-  });
-
-  it("its lease can be handed on, fences writes, and is released by whoever adopts it", async () => {
-    const lease = leaseOf(await checkIn("a"));
-    const adopted = new LeaseClient({ store, clock }).adopt(lease.toJSON());
-    await checkIn("a");
-    expect(await adopted.release()).toBe(true);
-    expect(await states("a")).toEqual(["absent"]);
-  });
-
-  describe.each(["answer lost", "request lost"] as const)("%s", (fate) => {
-    it.each(["held", "waiting"] as const)(
-      "of the write that makes it %s: coming again finds it",
-      async (state) => {
-        if (state === "waiting") await checkIn("other");
-        store.next(fate);
-        await checkIn("a").catch(() => undefined);
-        expect((await checkIn("a")).state).toBe(state);
-        if (state === "waiting") expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(1);
-      },
-    );
-
-    it("of the check-out: going again leaves nothing", async () => {
-      await checkIn("a");
-      store.next(fate);
-      await desk()
-        .checkOut({ owner: "a" })
-        .catch(() => undefined);
-      await desk().checkOut({ owner: "a" });
-      expect((await desk().inspect()).holder).toBeUndefined();
-    });
   });
 
   it.each([

@@ -1,6 +1,6 @@
 /** Waiters in line that die one after the other: for how long the dead keep the living out. */
-import { type Item, type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
-import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
+import { type Item, type Lease, LeaseClient } from "@leasehold/client";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -105,98 +105,9 @@ describe("behind a head that is dead at the release, and a second waiter that di
       expect([...served.keys()]).toEqual(["w3"]);
     },
   );
-
-  it("the third has the lock in time where no clocks are compared", async () => {
-    const clocks = { clockSkewMs: Number.POSITIVE_INFINITY };
-    const [, second] = (await holdAndRelease(async () => {
-      const processes = await line("w1", "w2");
-      const third = new Process("w3");
-      const client = new LeaseClient({ store: third.store, clock, owner: "w3", randomness, ...clocks });
-      const lock = new FairLock(client, "k");
-      return [...processes, await third.waits(lock.acquire({ waitMs }))];
-    })) as [Process, Process];
-    await clock.advance(9_000);
-    second.die();
-    // It counts from when it has seen the last sign of life itself.
-    await clock.advance(promisedMs + 2 * lookMs);
-    expect([...served.keys()]).toEqual(["w3"]);
-  });
-
-  it("a newcomer that does not wait has the lock in time where all others are dead", async () => {
-    const [, second] = (await holdAndRelease(() => line("w1", "w2"))) as [Process, Process];
-    await clock.advance(9_000);
-    second.die();
-    await clock.advance(promisedMs);
-    expect((await new Process("newcomer").lock().acquire()).held).toBe(true);
-  });
-});
-
-it("of six waiters that die one after the other, each just after it has shown that it is alive, the last death counts", async () => {
-  const names = ["w1", "w2", "w3", "w4", "w5", "w6"];
-  const dying = await holdAndRelease(() => line(...names, "w7", "w8"));
-  for (const process of dying.slice(1, names.length)) {
-    const before = process.writes();
-    for (let waitedMs = 0; process.writes() === before && waitedMs < 30_000; waitedMs += 10) {
-      await clock.advance(10);
-    }
-    process.die();
-  }
-  expect(served.size).toBe(0);
-  await clock.advance(promisedMs + lookMs);
-  expect([...served.keys()]).toEqual(["w7"]);
 });
 
 describe("while the dead are waited for,", () => {
-  it("no living waiter loses its place, however late the last one in front dies", async () => {
-    const [, second] = (await holdAndRelease(() => line("w1", "w2", "w3", "w4", "w5"))) as [Process, Process];
-    await clock.advance(9_000);
-    second.die();
-    const newcomer = new Process("newcomer").lock(4);
-    for (let waitedMs = 0; waitedMs < promisedMs + lookMs; waitedMs += 250) {
-      await expect(newcomer.acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
-      await clock.advance(250);
-    }
-    expect([...served.keys()]).toEqual(["w3"]);
-    expect(itemNow().waiting).toBe(2);
-  });
-
-  it.each([0, 750, 2_750, 4_750])(
-    "nobody passes a living waiter that sees the last sign of the dead head later: it came %i ms after it",
-    async (comesAfterMs) => {
-      const holder = await new Process("holder").lock().acquire({ leaseDurationMs: 1_200_000 });
-      // Without the service's time, a ticket does not say how old it is.
-      const head = new Process("head", false);
-      await head.waits(head.lock().acquire({ waitMs }));
-      await clock.advance(comesAfterMs);
-      await line("living");
-      // In a long hold, waiters look each 9 s.
-      await clock.advance(800_000);
-      const before = head.writes();
-      while (head.writes() === before) await clock.advance(100);
-      head.die();
-      await line("sees it at once");
-      await holder.release();
-      startedAt = clock.now();
-      await clock.advance(promisedMs + 10_000);
-      expect([...served.keys()]).toEqual(["living"]);
-    },
-  );
-
-  it("no newcomer takes the place of a living waiter in a full line", async () => {
-    const [, second] = (await holdAndRelease(() => line("w1", "w2", "w3", "w4"))) as [Process, Process];
-    await clock.advance(10_000);
-    // It is first in line now. Those behind have not had to show that they are alive.
-    second.store.weather = "throttled";
-    await clock.advance(3_000);
-    const joins = new Process("newcomer").lock(3).acquire({ waitMs: 100 });
-    const refused = expect(joins).rejects.toMatchObject({ name: QueueFullError.name, waiting: 3 });
-    await clock.advance(100);
-    await refused;
-    second.store.weather = undefined;
-    await clock.advance(lookMs);
-    expect([...served.keys()]).toEqual(["w2"]);
-  });
-
   it("the first living waiter writes each 4 s, and those behind it once at most", async () => {
     const processes = await holdAndRelease(() => line("w1", "w2", "w3", "w4", "w5", "w6"));
     const before = processes.map((process) => process.writes());
@@ -236,23 +147,6 @@ describe("of a semaphore whose callers have numbers of their own,", () => {
 
   beforeEach(() => {
     startedAt = clock.now();
-  });
-
-  it("a living waiter that could not go by its own number is not passed", async () => {
-    const held = await comes("x", 5);
-    await comes("three of three", 3, 3);
-    await comes("three of five", 5, 3);
-    await clock.advance(60_000);
-    expect([...served.keys()]).toEqual(["x"]);
-    await held?.release();
-    await clock.advance(10_000);
-    expect([...served.keys()]).toEqual(["x", "three of three"]);
-  });
-
-  it("one with a larger number goes beside those that hold more than the others may", async () => {
-    for (const owner of ["x", "y"]) await comes(owner, 2);
-    await comes("one of five", 5);
-    expect([...served.keys()]).toEqual(["x", "y", "one of five"]);
   });
 
   it("callers without a permit keep nobody out of a semaphore that nobody has used before", async () => {

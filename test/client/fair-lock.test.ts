@@ -1,12 +1,6 @@
-import {
-  type Lease,
-  LeaseClient,
-  LeaseUnavailableError,
-  SlotDoneError,
-  type UpdateRequest,
-} from "@leasehold/client";
+import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   FairLock,
@@ -14,11 +8,8 @@ import {
   QueueFullError,
   type QueuePosition,
 } from "../../packages/client/src/entries/fair.ts";
-import { unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
-import { queueLimits, ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { queueLimits } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
-import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/primitives/fair/queue-writes.ts";
-import { acquire } from "../../packages/client/src/statements/lock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -61,13 +52,6 @@ describe("a fair lock", () => {
   const ticketsInTable = (): number =>
     Object.keys(store.table.peek(leaseItemKey("k")) ?? {}).filter((name) => name.startsWith("q:")).length;
 
-  it("is acquired and released in 1 request each while nobody waits", async () => {
-    const lease = await lockOf("a").acquire({ waitMs });
-    expect(await lease.release()).toBe(true);
-    expect(store.calls).toHaveLength(2);
-    expect(store.count("update")).toBe(2);
-  });
-
   it("is the lock that callers without the order take: both keep each other out, and those overtake the line", async () => {
     const plain = await clientOf("plain").acquire("k");
     await expect(lockOf("a").acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
@@ -78,84 +62,6 @@ describe("a fair lock", () => {
     await clock.advance(2_000);
     expect(served).toEqual(["w1"]);
     expect(await clientOf("plain").tryAcquire("k")).toBeUndefined();
-  });
-
-  it("refuses a slot that was done while its caller waited, and the place is given up", async () => {
-    const slot = "2026-11-21T10:00:00.000Z";
-    const runner = await lockOf("runner").acquire({ slot });
-    const second = queue("second", lockOf("second"), { slot });
-    await clock.advance(10);
-    await runner.complete();
-    await clock.advance(5_000);
-    await expect(second).rejects.toBeInstanceOf(SlotDoneError);
-    expect((await lockOf("later").acquire()).held).toBe(true);
-  });
-
-  it("gives the lock on within the head's look interval", async () => {
-    const first = await lockOf("first").acquire();
-    void queue("w1");
-    await clock.advance(5_000);
-    await first.release();
-    await clock.advance(350);
-    expect(served).toEqual(["w1"]);
-  });
-
-  it("lets nobody pass a waiter before it has had its time to answer, the allowance for clocks included", async () => {
-    const first = await lockOf("first").acquire();
-    const doomed = doomedWay();
-    void queue("dead", lockOf("dead", doomed));
-    await clock.advance(10);
-    doomed.cutOff();
-    await first.release();
-    const [ticket] = ticketsIn(store.table.peek(leaseItemKey("k")));
-    expect(ticket?.until).toBeGreaterThan(clock.now() + unresponsiveAfterMs + clockSkewMs + 1);
-    await clock.advance(unresponsiveAfterMs + clockSkewMs);
-    await expect(lockOf("newcomer").acquire()).rejects.toMatchObject({ holder: undefined, retryAfterMs: 1 });
-    await clock.advance(1);
-    expect((await lockOf("newcomer").acquire()).held).toBe(true);
-  });
-
-  describe("a write that passes an unresponsive waiter, and arrives late", () => {
-    /** A waiter that does not answer, and a write of a newcomer that passes it and is still under way. */
-    async function passing() {
-      const first = await lockOf("first").acquire();
-      const frozen = doomedWay();
-      void queue("frozen", lockOf("frozen", frozen));
-      await clock.advance(10);
-      frozen.cutOff();
-      await first.release();
-      await clock.advance(unresponsiveAfterMs + clockSkewMs + 1);
-      const slow = new ScriptedStore(store.table);
-      let arrive = (): void => undefined;
-      const send = slow.update.bind(slow);
-      slow.update = async (request, call) => {
-        const isPassing = Object.values(request.names).some((name) => name.startsWith("w:"));
-        if (isPassing) await new Promise<void>((resolve) => (arrive = resolve));
-        return await send(request, call);
-      };
-      void queue("newcomer", lockOf("newcomer", slow));
-      await clock.advance(0);
-      return () => arrive();
-    }
-
-    it("passes nobody once the lease was used again: the waiter has its time to answer anew", async () => {
-      const arrive = await passing();
-      // A caller without an order needs no turn.
-      const between = await clientOf("unordered").acquire("k");
-      await clock.advance(100);
-      await between.release();
-      arrive();
-      await clock.advance(500);
-      expect(served).toEqual([]);
-      expect((await waitingNow())[0]).toBe("frozen");
-    });
-
-    it("lets its newcomer in where the lease has stayed free", async () => {
-      const arrive = await passing();
-      arrive();
-      await clock.advance(100);
-      expect(served).toEqual(["newcomer"]);
-    });
   });
 
   it.each([
@@ -229,22 +135,6 @@ describe("a fair lock", () => {
     expect(await waitingNow()).toEqual(["w2", "w3"]);
   });
 
-  it.each(["signal", "waitMs"])("leaves at once, with 1 request, when its %s ends the wait", async (how) => {
-    const first = await lockOf("first").acquire();
-    const giveUp = new AbortController();
-    const options = how === "signal" ? { signal: giveUp.signal } : { waitMs: 2_000 };
-    const waiting = queue("w1", lockOf("w1"), options);
-    await clock.advance(1_000);
-    expect(ticketsInTable()).toBe(1);
-    if (how === "signal") giveUp.abort(new Error("no more"));
-    else await clock.advance(1_100);
-    await expect(waiting).rejects.toThrow(how === "signal" ? "no more" : "held by");
-    await clock.advance(0);
-    expect(ticketsInTable()).toBe(0);
-    await first.release();
-    expect((await lockOf("next").acquire()).held).toBe(true);
-  });
-
   it("tells each waiter its place and about when its turn comes", async () => {
     // Three uses of 8 s teach what is typical.
     for (let use = 0; use < 3; use += 1) {
@@ -268,26 +158,6 @@ describe("a fair lock", () => {
     await first.release();
     await clock.advance(20_000);
     expect(told.w3?.map(({ position }) => position)).toEqual([3, 2]);
-  });
-
-  it("ends the wait with what onPosition throws, and gives its place up", async () => {
-    await lockOf("first").acquire();
-    const onPosition = (): never => {
-      throw new Error("not today");
-    };
-    await expect(queue("w1", lockOf("w1"), { onPosition })).rejects.toThrow("not today");
-    await clock.advance(0);
-    expect(ticketsInTable()).toBe(0);
-  });
-
-  it("does not bring nearer when ttl may remove the lock of a holder whose lease is long", async () => {
-    const ttl = (): number => Number(store.table.peek(leaseItemKey("k"))?.ttl);
-    await lockOf("first").acquire({ leaseDurationMs: 60 * 24 * 3_600_000 });
-    const before = ttl();
-    void queue("w1");
-    await clock.advance(60_000);
-    expect(await waitingNow()).toEqual(["w1"]);
-    expect(ttl()).toBeGreaterThanOrEqual(before);
   });
 
   it("lets 100 callers wait, or as many as are asked for, up to 500", () => {
@@ -330,22 +200,6 @@ describe("a fair lock", () => {
 
   describe("whose answers are lost", () => {
     it.each(["answer lost", "request lost", "throttled"] as const)(
-      "%s, of the joining: it has one place",
-      async (fate) => {
-        const first = await lockOf("first").acquire();
-        store.next(undefined, fate);
-        void queue("w1");
-        await clock.advance(1_000);
-        expect(ticketsInTable()).toBe(1);
-        expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(1);
-        await first.release();
-        await clock.advance(1_000);
-        expect(served).toEqual(["w1"]);
-        expect(ticketsInTable()).toBe(0);
-      },
-    );
-
-    it.each(["answer lost", "request lost", "throttled"] as const)(
       "%s, of the head's acquisition: it has the lock",
       async (fate) => {
         const first = await lockOf("first").acquire();
@@ -386,20 +240,6 @@ describe("a fair lock", () => {
       await clock.advance(10_000);
       expect(served).toEqual(["w1"]);
     });
-  });
-
-  it("recovers when ttl has removed the lock with its queue", async () => {
-    await lockOf("first").acquire();
-    for (const name of names(3)) {
-      void queue(name);
-      await clock.advance(10);
-    }
-    store.table.collectGarbage(clock.now() + 365 * 24 * 3_600_000);
-    for (let round = 0; round < 3; round += 1) {
-      await clock.advance(30_000);
-      expect(served).toHaveLength(round + 1);
-      await leases.get(served[round] ?? "")?.release();
-    }
   });
 
   describe("with many callers in one process", () => {
@@ -447,122 +287,5 @@ describe("a fair lock", () => {
       await clock.advance(10_000);
       expect(served).toEqual(["w1"]);
     });
-
-    it("looks for all of them with the requests of one", async () => {
-      const requestsOf = async (callers: number): Promise<number> => {
-        store = new ScriptedStore();
-        await lockOf("first").acquire({ heartbeat: true, leaseDurationMs: 3_600_000 });
-        const shared = lockOf("shared");
-        for (const name of names(callers)) void queue(name, shared);
-        await clock.advance(1_000);
-        store.calls.length = 0;
-        await clock.advance(60_000);
-        return store.calls.length;
-      };
-      const one = await requestsOf(1);
-      expect(one).toBeGreaterThan(10);
-      expect(await requestsOf(30)).toBeLessThanOrEqual(one + 5);
-    });
-  });
-
-  describe("a grant of an earlier turn that arrives late", () => {
-    const id = "0123456789abcdef";
-    const retentionMs = 8_000;
-    const joinedAt = 1_000_000;
-    let table: MemoryLeaseStore;
-
-    beforeEach(() => {
-      table = new MemoryLeaseStore();
-    });
-
-    const join = (who: string, now: number): void => {
-      const empty = { item: undefined, tickets: [] };
-      const ticket = { id: who, text: String(now), until: now };
-      const terms = { maxWaiters: 5, retentionMs, now };
-      const { applied } = table.updateNow(
-        joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], ticket, terms).request(),
-      );
-      expect(applied).toBe(true);
-    };
-    const numberOf = (who: string): number => Number(table.peek(leaseItemKey("k"))?.[`q:${who}`]);
-    const grantTo = (number: number): UpdateRequest => {
-      const grant = {
-        token: "00000000-0000-0000-0123-456789abcdef",
-        version: 1,
-        owner: "w",
-        acquiredAt: joinedAt,
-        expiresAt: joinedAt + leaseDurationMs,
-        leaseDurationMs,
-        retentionMs,
-        reentrant: false,
-        data: undefined,
-        slot: undefined,
-      };
-      return inTurn(acquire({ key: "k" }, grant), { id, number }, []).request();
-    };
-
-    it("is refused when its waiter was passed and has joined anew", () => {
-      join(id, joinedAt);
-      const late = grantTo(numberOf(id));
-      table.updateNow(
-        removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: String(joinedAt) }]).request(),
-      );
-      join(id, joinedAt + 1);
-      expect(table.updateNow(late).applied).toBe(false);
-      expect(table.updateNow(grantTo(numberOf(id))).applied).toBe(true);
-    });
-
-    it("is refused when ttl has removed the line and its waiter has the same place in the next one", () => {
-      join("another", joinedAt);
-      join(id, joinedAt);
-      const late = grantTo(numberOf(id));
-      const removedAt = joinedAt + retentionMs + 1_000;
-      expect(table.collectGarbage(removedAt)).toBe(1);
-      join("newcomer", removedAt);
-      join(id, removedAt);
-      expect(table.updateNow(late).applied).toBe(false);
-      expect(table.updateNow(grantTo(numberOf(id))).applied).toBe(true);
-    });
-  });
-
-  describe("whose hand-overs are counted", () => {
-    /** Requests of all waiters and holders for one hand-over, once holds of this length are typical. */
-    const requestsPerHandOver = async (waiters: number, holdMs: number): Promise<number> => {
-      store = new ScriptedStore();
-      served = [];
-      for (let use = 0; use < 3; use += 1) {
-        const lease = await lockOf("first").acquire();
-        await clock.advance(holdMs);
-        await lease.release();
-      }
-      let last: Lease | undefined = await lockOf("first").acquire();
-      for (const name of names(waiters)) {
-        void queue(name, lockOf(name), { heartbeat: false });
-        await clock.advance(1);
-      }
-      store.calls.length = 0;
-      for (const name of names(waiters)) {
-        await clock.advance(holdMs);
-        await last?.release();
-        while (served.at(-1) !== name) await clock.advance(10);
-        last = leases.get(name);
-      }
-      expect(served).toEqual(names(waiters));
-      return store.calls.length / waiters;
-    };
-
-    it.each([200, 1_000, 4_000])(
-      "%i ms long, cost about the same requests with 2, 10 and 50 waiters",
-      async (holdMs) => {
-        const few = await requestsPerHandOver(2, holdMs);
-        const some = await requestsPerHandOver(10, holdMs);
-        const many = await requestsPerHandOver(50, holdMs);
-        expect(few).toBeLessThan(13);
-        // Each hand-over pays for one whole wait of one waiter: a handful of looks near its turn, and one each 6 s before.
-        const early = (waiters: number): number => (waiters / 2) * (holdMs / 6_000);
-        expect(some).toBeLessThan(few + 3 + early(10));
-        expect(many).toBeLessThan(few + 5 + early(50));
-      },
-    );
   });
 });

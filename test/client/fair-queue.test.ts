@@ -1,11 +1,9 @@
 /** What a client knows of a line, and what its callers share. */
 import { type Clock, type Item, LeaseClient } from "@leasehold/client";
-import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
 import {
-  isOlder,
   type LocalWaiter,
   Queue,
   queues,
@@ -13,12 +11,10 @@ import {
 } from "../../packages/client/src/primitives/fair/queue.ts";
 import {
   type QueueTicket,
-  queueLimits,
   type TicketTerms,
   ticketsIn,
   ticketText,
 } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
-import { joinIfRoom } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;
@@ -104,17 +100,6 @@ describe("a client's view of a line", () => {
     /** As if its waiter's clock were far ahead. */
     const ahead = 3 * farAway;
 
-    it.each<[string, Partial<TicketTerms>, number]>([
-      ["whose waiter is unresponsive", {}, unresponsiveAfterMs],
-      ["that expires before that", { leaseMs: 5_000 }, 5_000],
-      ["never, whose waiter only checks in", { isWatching: false }, farAway],
-    ])("of a free lease %s", (_, terms, passableInMs) => {
-      const { item, tickets } = lineOf({ until: ahead, ...terms });
-      queue.see(item);
-      queue.seeFree(true, { fence: 7 }, undefined);
-      expect(queue.passableIn(tickets)).toEqual([passableInMs]);
-    });
-
     it("only so long after the last write of its waiter, however long the lease has been free", () => {
       queue.see(lineOf({ until: ahead }).item);
       queue.seeFree(true, { fence: 7 }, clock.now());
@@ -124,32 +109,6 @@ describe("a client's view of a line", () => {
       expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs]);
       clock.freeze(4_000);
       expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs - 4_000]);
-    });
-
-    it("by the time that its waiter has written, where this client has just seen it", () => {
-      queue.seeFree(true, { fence: 7 }, clock.now());
-      const { item, tickets } = lineOf({ leaseMs: 60_000 });
-      clock.freeze(4_000);
-      queue.see(item);
-      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs - 4_000 + clockSkewMs + 1]);
-    });
-
-    it("by its own observation alone, where the waiter or this client does not know the service's time", () => {
-      queue.seeFree(true, { fence: 7 }, clock.now());
-      const { item, tickets } = lineOf({ leaseMs: 60_000, ownClock: true });
-      clock.freeze(4_000);
-      queue.see(item);
-      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs]);
-
-      const untold = new Queue(farCore(clock), "k", "lease");
-      untold.seeFree(true, { fence: 7 }, clock.now() - 60_000);
-      const {
-        item: told,
-        tickets: [ticket],
-      } = lineOf({ leaseMs: 60_000 });
-      clock.freeze(4_000);
-      untold.see(told);
-      expect(untold.passableIn([ticket as QueueTicket])).toEqual([unresponsiveAfterMs]);
     });
 
     it("behind a living waiter only when it has expired: there nobody has to show that it is alive", () => {
@@ -175,20 +134,6 @@ describe("a client's view of a line", () => {
     });
   });
 
-  it.each<[string, Partial<TicketTerms>, number]>([
-    ["a waiter", {}, unresponsiveAfterMs - 3_000],
-    ["a waiter whose ticket ends before that", { leaseMs: 5_000 }, 2_000],
-    ["a caller that checks in", { isWatching: false, leaseMs: 60_000 }, 57_000],
-    ["a waiter without the service's time", { ownClock: true }, unresponsiveAfterMs - 3_000],
-  ])("knows for how long a ticket proves the life of %s", (_, terms, provesMs) => {
-    queue.see({});
-    const { item, tickets } = lineOf(terms);
-    const [ticket] = tickets as [QueueTicket];
-    clock.freeze(3_000);
-    queue.see(item);
-    expect(queue.provesLifeFor(ticket)).toBe(provesMs);
-  });
-
   describe("knows for how long a lease has been free", () => {
     const item = { fence: 7, expiresAt: 1 };
 
@@ -204,15 +149,6 @@ describe("a client's view of a line", () => {
       expect(lookAfter(5_000, { fence: 7 })).toBe(0);
       expect(lookAfter(5_000, { fence: 8 })).toBe(0);
       expect(lookAfter(5_000, { fence: 8 }, false)).toBeUndefined();
-    });
-
-    it.each([
-      ["since its last use has ended", -700, 1_000],
-      ["since it has seen that, where the holder's clock is ahead", 60_000, 300],
-    ])("%s", (_, endedInMs, freeForMs) => {
-      queue.seeFree(true, item, clock.now() + endedInMs);
-      clock.freeze(300);
-      expect(queue.freeForMs).toBe(freeForMs);
     });
 
     it("since the end that the last release has noted", () => {
@@ -261,43 +197,6 @@ describe("a client's view of a line", () => {
       queue.add(queueing());
       expect(queue.latest).toBeUndefined();
     });
-
-    /** Joins the line with as many callers as that; each asks for its ticket to be renewed. */
-    const joined = (count: number): LocalWaiter[] =>
-      Array.from({ length: count }, (_, index) => {
-        const id = `id${index}`;
-        const ticket = { id, text: "joined", until: clock.now() };
-        const terms = { maxWaiters: 500, retentionMs: 8_000, now: clock.now() };
-        const { item } = store.table.updateNow(
-          joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms).request(),
-        );
-        const waiter = localWaiter({ id, text: "renewed", number: Number(item?.[`q:${id}`]) });
-        queue.add(waiter);
-        return waiter;
-      });
-    const renewed = (): string[] =>
-      ticketsIn(store.table.peek(leaseItemKey("k")))
-        .filter(({ text }) => text === "renewed")
-        .map(({ id }) => id);
-
-    it.each([0, 2])(
-      "one write renews 40 tickets, the caller's own with the last %i beyond",
-      async (beyond) => {
-        const { removalsPerWrite } = queueLimits;
-        queue.add(localWaiter());
-        const [own] = joined(removalsPerWrite + beyond) as [LocalWaiter];
-        if (beyond > 0) {
-          store.next(undefined, "throttled");
-          await expect(queue.lookAndRenew(own, {})).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
-          expect(renewed()).toHaveLength(removalsPerWrite);
-          expect(renewed()).not.toContain("id0");
-        }
-        store.calls.length = 0;
-        await queue.lookAndRenew(own, {});
-        expect(renewed()).toHaveLength(removalsPerWrite + beyond);
-        expect(store.calls).toHaveLength(beyond > 0 ? 2 : 1);
-      },
-    );
   });
 
   it("is kept as long as a caller waits, however many other leases the client asks for", () => {
@@ -306,24 +205,5 @@ describe("a client's view of a line", () => {
     for (let other = 0; other < 1_000; other += 1) queues.of(core, `k${other}`, "lease");
     expect(queues.of(core, "busy", "lease")).toBe(busy);
     expect(queues.of(core, "idle", "lease")).not.toBe(idle);
-  });
-});
-
-describe("of two answers, the one is older", () => {
-  it.each<[string, Item | undefined, Item | undefined, boolean]>([
-    ["whose fencing token is smaller", { fence: 4 }, { fence: 5 }, true],
-    ["not that shows the same", { fence: 5, lastTicket: 1 }, { fence: 5, lastTicket: 1 }, false],
-    [
-      "not that shows fewer joinings under a larger token",
-      { fence: 5, lastTicket: 1 },
-      { fence: 4, lastTicket: 2 },
-      false,
-    ],
-    ["from before the first joining", { fence: 5 }, { fence: 5, lastTicket: 1 }, true],
-    ["whose number of joinings is damaged", { fence: 5, lastTicket: "2" }, { fence: 5, lastTicket: 1 }, true],
-    ["not where it shows no item", undefined, { fence: 5 }, false],
-    ["not where the other shows none", {}, undefined, false],
-  ])("%s", (_, one, other, expected) => {
-    expect(isOlder(one, other)).toBe(expected);
   });
 });

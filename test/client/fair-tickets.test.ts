@@ -1,9 +1,8 @@
 /** What the line of a lease looks like in its item, and what its writes make of it. */
-import { type Item, LeaseClient } from "@leasehold/client";
+import type { Item } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import {
   holdNoteIn,
   holdText,
@@ -18,11 +17,10 @@ import {
   type JoinTerms,
   joinIfRoom,
   leave,
-  removeTickets,
   renewTickets,
 } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
-import { putItem, setting } from "../support/recomposed.ts";
+import { setting } from "../support/recomposed.ts";
 
 it.each([
   ["0f8fad5b-d9cb-469f-a165-70867728950e", "a16570867728950e"],
@@ -84,19 +82,6 @@ describe("a ticket", () => {
       { id: "x", number: 1, text, ...nothing, ...flags },
     ]);
   });
-});
-
-it.each<Item>([
-  { "q:x": 1, waiting: 1 },
-  { "w:x": "lfls mpwg 1aao - - x", waiting: 1 },
-  { "q:x": 1, "w:x": "", waiting: 1 },
-  { waiting: 3 },
-])("a caller that waits gets a lock though another program has left %j in its line", async (strange) => {
-  const [clock, store] = [new ManualClock(), new MemoryLeaseStore()];
-  putItem(store, { ...leaseItemKey("k"), ...strange });
-  const got = new FairLock(new LeaseClient({ store, clock }), "k").acquire({ waitMs: 1_000 });
-  await clock.advance(1_000);
-  expect((await got).held).toBe(true);
 });
 
 describe("what the last release has noted of the holds", () => {
@@ -207,14 +192,5 @@ describe("the writes of a line", () => {
   it("a newcomer that takes a lease while nobody waits adds nothing to the item", () => {
     expect(apply(inTurn(setting(key, { owner: "a" }), undefined, []))).toBe(true);
     expect(itemNow()).toEqual({ ...key, owner: "a" });
-  });
-
-  it.each<[string, () => Write]>([
-    ["joins", () => joining("a")],
-    ["renews", () => renewTickets(queue, [{ id: "a", text: "renewed", number: 1 }])],
-    ["leaves", () => leave(queue, "a")],
-    ["removes expired tickets", () => removeTickets(queue, [{ id: "a", text: "text of a" }])],
-  ])("a caller that %s sees the line by the same request", (_, write) => {
-    expect(write().request().returnsItem).toBe(true);
   });
 });

@@ -18,7 +18,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
-import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
+import { ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -152,22 +152,6 @@ describe("a caller that does not wait", () => {
     await clock.advance(0);
     expect(waitingNow()).toEqual(["a"]);
   });
-});
-
-it.each([
-  [0, 10_000],
-  [2_000, 2_000],
-])("with waitMs %i, a request that is not answered is given up after %i ms", async (waitMs, endsAfterMs) => {
-  const a = new Process("a");
-  a.weather = "hangs";
-  let error: unknown;
-  a.wait({ waitMs }).catch((reason: unknown) => {
-    error = reason;
-  });
-  await clock.advance(endsAfterMs - 1);
-  expect(error).toBeUndefined();
-  await clock.advance(1);
-  expect(error).toMatchObject({ code: "LEASE_NO_ANSWER" });
 });
 
 describe("a caller that is to wait", () => {
@@ -322,33 +306,9 @@ describe("callers of one process", () => {
     expect(after.map(({ owner }) => owner)).toEqual(["a1"]);
     expect(after[0]?.until).toBeGreaterThan(before?.until ?? 0);
   });
-
-  it("try again, without a look, after a try that failed when one of them let the lock go", async () => {
-    const a = new Process("a");
-    const first = await a.lock.acquire();
-    void a.wait({ owner: "a1" });
-    await clock.advance(0);
-    a.again();
-    a.next(undefined, "throttled");
-    await first.release();
-    await clock.advance(1_000);
-    expect(a.sent).toEqual(["0 write", "0 write", "250 write"]);
-    expect(served).toEqual(["a1"]);
-  });
 });
 
 describe("a waiter's looks", () => {
-  it.each([
-    [0, 250],
-    [0.8, 240],
-  ])("are put out of step by chance: where it draws %d, the first comes after %i ms", async (share, at) => {
-    fraction = share;
-    await hold();
-    const [w1] = (await join("w1")) as [Process];
-    await clock.advance(at);
-    expect(w1.sent).toEqual([`${at} read`]);
-  });
-
   it("are given up after 2 s without an answer, and made again", async () => {
     await hold();
     const [w1] = (await join("w1")) as [Process];
@@ -378,20 +338,6 @@ describe("a ticket", () => {
     await clock.advance(29_999);
     expect(ticketsIn(itemNow())[0]?.until).toBe(until);
     expect(w1.sent.filter((sent) => sent.endsWith("write"))).toEqual(["0 write", "0 write"]);
-  });
-
-  it("is renewed by the last look that leaves it 15 s beyond the next one", async () => {
-    await hold();
-    const [w1] = (await join("w1")) as [Process];
-    await clock.advance(2 * shortestTicketMs + 10_000);
-    const renewals = w1.sent.filter((sent) => sent.endsWith("write")).map(Number.parseFloat);
-    expect(renewals).toHaveLength(3);
-    for (const [index, at] of renewals.entries()) {
-      const lastedMs = at - (renewals[index - 1] ?? 0);
-      // Its looks are up to 6.9 s apart by then.
-      expect(lastedMs).toBeGreaterThan(shortestTicketMs - 15_000 - 6_900);
-      expect(lastedMs).toBeLessThanOrEqual(shortestTicketMs - 15_000);
-    }
   });
 
   it("that cannot be given up when its client closes is named, with its end", async () => {
@@ -472,18 +418,6 @@ describe("behind waiters that have died,", () => {
     ]);
     expect(served).toEqual(["w4"]);
   });
-
-  it.each([
-    [500, ["read", "read", "write"]],
-    [1_500, ["read", "write", "read"]],
-  ])(
-    "the first living one shows that it is alive once the lock is free for a second: after %i ms, %j",
-    async (ms, sent) => {
-      const w4 = await releasedBeforeLook(ms);
-      await clock.advance(ms + 1_200);
-      expect(kinds(w4)).toEqual(sent);
-    },
-  );
 
   it("the first living one shows that it is alive with its next look if the service was too busy", async () => {
     const w4 = await releasedBeforeLook(1_500);
