@@ -126,30 +126,9 @@ describe("a try", () => {
     expect((await acquireAll(caller(), ["a", "b"])).held).toBe(true);
     expect(eventsOf("takeover")).toMatchObject([{ key: "a", from: { owner: "dead" } }]);
   });
-
-  it.each([500, 600])(
-    "whose answer comes after %i of 500 ms takes the leases over from itself: 1 more",
-    async (lateMs) => {
-      await clientOf("dead").acquire("b", { leaseDurationMs: 500 });
-      await clock.advance(11_001);
-      around({ after: (round) => round === 2 && clock.freeze(lateMs) });
-      const group = await acquireAll(caller(), ["a", "b"], { leaseDurationMs: 500 });
-      expect(group.remainingMs()).toBe(500);
-      expect(store.count("transact")).toBe(3);
-      expect(eventsOf("takeover")).toMatchObject([{ key: "b", from: { owner: "dead" } }]);
-      expect(eventsOf("acquired")).toMatchObject([{ key: "a" }, { key: "b" }]);
-    },
-  );
 });
 
 describe("a call that gives up takes back", () => {
-  it.each(["throttled", "rejected"] as const)("nothing where the service has said %s", async (fate) => {
-    store.next(fate);
-    await expect(acquireAll(caller(), ["a", "b"])).rejects.toBeInstanceOf(LeaseServiceError);
-    await settled();
-    expect(store.calls.map(({ method }) => method)).toEqual(["transact"]);
-  });
-
   it("all locks of a transaction that has landed, from a service that shows only what it is asked for", async () => {
     const update = store.update.bind(store);
     store.update = async (request, call) => {

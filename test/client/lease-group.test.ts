@@ -20,34 +20,6 @@ beforeEach(() => {
 
 describe("a group with a lock that its owner had before", () => {
   const again = { owner: "o", reentrant: true };
-  const orders = [{ keys: ["had", "won"] }, { keys: ["won", "had"] }];
-
-  it.each(orders)(
-    "as $keys ends and is fenced with the older lease, and has the token of the newer",
-    async ({ keys }) => {
-      const had = await client.acquire("had", again);
-      await clock.advance(1_000);
-      const group = await acquireAll(client, keys, again);
-      const won = group.leases.get("won");
-      expect(won?.fencingToken).toBeGreaterThan(had.fencingToken);
-      expect(group).toMatchObject({
-        token: won?.token,
-        fencingToken: had.fencingToken,
-        expiresAt: had.expiresAt,
-      });
-      expect(group.remainingMs()).toBe(9_000);
-    },
-  );
-
-  it.each(orders)(
-    "as $keys has the token that it has won, also where the wall clock was set back",
-    async ({ keys }) => {
-      await client.acquire("had", again);
-      clock.jump(-60_000);
-      const group = await acquireAll(client, keys, again);
-      expect(group.token).toBe(group.leases.get("won")?.token);
-    },
-  );
 
   it("leaves no listener on that lock when it is released, however often", async () => {
     const had = await client.acquire("had", again);
@@ -76,15 +48,6 @@ describe("a group with a lock that its owner had before", () => {
     const group = await acquireAll(client, ["had", "won"], again);
     await clock.advance(10_000);
     await expect(group.renew()).rejects.toMatchObject({ key: "had", reason: "expired" });
-  });
-
-  it("and with no other lock has the token of the first one", async () => {
-    await client.acquire("a", again);
-    await clock.advance(1);
-    const second = await client.acquire("b", again);
-    await clock.advance(1);
-    await client.acquire("c", again);
-    expect((await acquireAll(client, ["b", "c", "a"], again)).token).toBe(second.token);
   });
 });
 

@@ -5,7 +5,7 @@ import {
   type LeaseEvent,
   SlotMismatchError,
 } from "@leasehold/client";
-import { FairLock, fair } from "@leasehold/client/fair";
+import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -92,12 +92,6 @@ describe.each(exclusive)("%s", (_, take) => {
     },
   );
 
-  it("that is held reentrantly is not shared with a plain caller of its owner", async () => {
-    const held = await take(client, again);
-    await expect(take(client, { owner: again.owner })).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
-    await held.renew();
-  });
-
   it("that is held reentrantly is shared in the same client, and taken over from elsewhere", async () => {
     const outer = await take(client, again);
     const inner = await take(client, again);
@@ -105,20 +99,6 @@ describe.each(exclusive)("%s", (_, take) => {
     const resumed = await take(clientOf("b"), again);
     await resumed.renew();
     await expect(outer.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-  });
-
-  it("that another holds is waited for by each of its owner's calls with that call's own patience", async () => {
-    const leaseDurationMs = 600_000;
-    await take(new LeaseClient({ store, clock, owner: "other", leaseDurationMs }), {});
-    const stop = new AbortController();
-    const calls = [{ waitMs: 300_000 }, {}, { waitMs: 300_000, signal: stop.signal }].map((patience) =>
-      follow(take(client, { ...again, ...patience }), clock),
-    );
-    await clock.advance(10);
-    stop.abort(new Error("stop"));
-    await clock.advance(320_000);
-    expect(calls.map(({ at = 0 }) => Math.round(at / 1_000))).toEqual([300, 10, 0]);
-    for (const { error } of calls.slice(0, 2)) expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
   });
 });
 
@@ -263,21 +243,6 @@ describe("a lease that another caller of its owner shares", () => {
     expect(await client.inspect("k")).toMatchObject({ inCooldown: true, expiresAt: clock.now() + 2_000 });
   });
 
-  it("aborts the signal of the handle that was released, and no other's, whenever it is read", async () => {
-    const [outer, inner, late] = [
-      await client.acquire("k", again),
-      await client.acquire("k", again),
-      await client.acquire("k", again),
-    ];
-    const { signal } = inner;
-    for (const lease of [inner, late]) await lease.release();
-    for (const ended of [signal, inner.signal, late.signal])
-      expect(ended.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
-    expect([outer.signal.aborted, outer.held]).toEqual([false, true]);
-    clock.freeze(leaseDurationMs);
-    expect(outer.signal.reason).toMatchObject({ reason: "expired" });
-  });
-
   it("keeps its payload: another one is refused by name, and the same one or none is not", async () => {
     const outer = await client.acquire("k", { ...again, data: { step: 1 } });
     await expect(client.acquire("k", { ...again, data: { step: 2 } })).rejects.toMatchObject({
@@ -291,16 +256,6 @@ describe("a lease that another caller of its owner shares", () => {
     await outer.release();
     expect(await client.inspect("k")).toBeUndefined();
   });
-
-  it("of several locks: all of them last as long, and keep their payloads", async () => {
-    await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
-    const group = await acquireAll(client, ["k", "l"], { ...again, leaseDurationMs: 60_000 });
-    expect(group.remainingMs()).toBe(60_000);
-    await expect(acquireAll(client, ["k", "m"], { ...again, data: 1 })).rejects.toMatchObject({
-      option: "data",
-    });
-    expect(await client.inspect("m")).toBeUndefined();
-  });
 });
 
 describe("a handle of a reentrant lease", () => {
@@ -313,18 +268,6 @@ describe("a handle of a reentrant lease", () => {
     expect(store.calls).toEqual([]);
     await outer.renew();
     expect(outer.remainingMs()).toBe(leaseDurationMs);
-  });
-
-  it("is not shared any more while its release waits for a renewal: its owner gets a lease of its own", async () => {
-    const before = await client.acquire("k", again);
-    store.next("hangs");
-    before.renew().catch(() => undefined);
-    const releasing = before.release();
-    const after = await client.acquire("k", again);
-    await clock.advance(1_000);
-    expect(await releasing).toBe(false);
-    await after.renew();
-    expect(after.token).not.toBe(before.token);
   });
 });
 
@@ -355,18 +298,6 @@ describe("a group of a reentrant owner", () => {
     expect((await waiting).held).toBe(true);
   });
 
-  it("gives its locks in the order of the wishes, wins the missing ones alone, and waits for all that others win", async () => {
-    const held = await client.acquire("l", again);
-    const winning = client.acquire("m", again);
-    const group = await acquireAll(client, ["k", "l", "m"], again);
-    const [k, l, m] = [...group.leases.values()].map(({ key, token }) => ({ key, token }));
-    expect([l, m]).toEqual([held, await winning].map(({ key, token }) => ({ key, token })));
-    expect([k?.key, store.calls.map(({ method }) => method)]).toEqual([
-      "k",
-      ["update", "update", "transact"],
-    ]);
-  });
-
   it("keeps no hold on what it shares where the missing locks are not won, which are free to win then", async () => {
     const held = await client.acquire("l", again);
     store.next("rejected");
@@ -374,51 +305,6 @@ describe("a group of a reentrant owner", () => {
     await held.release();
     expect(await client.inspect("l")).toBeUndefined();
     expect((await client.acquire("k", again)).held).toBe(true);
-  });
-});
-
-describe("a plain write lock", () => {
-  it("keeps a reentrant reader of its owner out", async () => {
-    await readWriteLockOf(client).write({ owner: again.owner });
-    await expect(readWriteLockOf(client).read(again)).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
-  });
-});
-
-describe("check-ins", () => {
-  it("do not enter a plain lease of their owner: they wait for its end", async () => {
-    const plain = await client.acquire("k", { owner: "ticket-1" });
-    const desk = new FairLock(client, "k");
-    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "waiting", position: 1 });
-    expect(await desk.checkOut({ owner: "ticket-1" })).toBe(true);
-    await plain.renew();
-    expect(await client.inspect("k")).toMatchObject({ token: plain.token });
-  });
-});
-
-describe("a call of a reentrant owner that fails", () => {
-  it.each<[string, string, () => Promise<unknown>]>([
-    [
-      "for the service",
-      "LEASE_THROTTLED",
-      () => {
-        store.next("throttled");
-        return client.acquire("k", { ...again, slot, leaseDurationMs: 60_000 });
-      },
-    ],
-    [
-      "as a group",
-      "LEASE_UNAVAILABLE",
-      async () => {
-        await clientOf("b").acquire("l");
-        return await acquireAll(client, ["k", "l"], again);
-      },
-    ],
-  ])("%s leaves the slot open for the release of the call before", async (_, code, failing) => {
-    const first = await client.acquire("k", { ...again, slot });
-    await expect(failing()).rejects.toMatchObject({ code });
-    expect(first.held).toBe(true);
-    expect(await first.release()).toBe(true);
-    expect(await client.doneSlot("k")).toBeUndefined();
   });
 });
 
@@ -435,32 +321,6 @@ it("a refusal advises the owner that holds the lock to share it, unless that is 
   await expect(client.acquire("k")).rejects.toThrow(advice);
   await expect(client.acquire("k", { owner: "you" })).rejects.not.toThrow(advice);
   await expect(client.acquire("c")).rejects.not.toThrow(advice);
-});
-
-describe("runs of one owner", () => {
-  it("that have waited for another's attempt are resumed from elsewhere as well", async () => {
-    const first = new JobRuns(clientOf("first"), "k").run(slot, async ({ lease }) => {
-      await clock.advance(1_000);
-      expect(lease.held).toBe(true);
-      throw new Error("failed");
-    });
-    const outcome = first.catch((error: unknown) => error);
-    const begun = Promise.withResolvers<void>();
-    const waited = new JobRuns(client, "k").run(
-      slot,
-      async ({ signal }) => {
-        begun.resolve();
-        await new Promise((resolve) => signal.addEventListener("abort", resolve));
-      },
-      { ...again, waitMs: 20_000 },
-    );
-    waited.catch(() => undefined);
-    expect(await outcome).toBeInstanceOf(Error);
-    await clock.advance(10_000);
-    await begun.promise;
-    const resumed = new JobRuns(clientOf("retry"), "k").run(slot, ({ attempt }) => attempt, again);
-    expect(await resumed).toBe(3);
-  });
 });
 
 describe("a reentrant lease with a slot", () => {
@@ -527,15 +387,5 @@ describe("a reentrant lease with a slot", () => {
     ];
     expect(await end({ outer, inner })).toEqual(answers);
     expect(await client.doneSlot("k")).toBe(outcome === "is recorded" ? "7" : undefined);
-  });
-
-  it("records the slot that an inner handle completed, though its last release had to be repeated", async () => {
-    const outer = await client.acquire("k", { ...again, slot });
-    const inner = await client.acquire("k", { ...again, slot });
-    await inner.complete();
-    store.next("request lost");
-    await expect(outer.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
-    expect(await outer.release()).toBe(true);
-    expect(await client.doneSlot("k")).toBe(slot);
   });
 });

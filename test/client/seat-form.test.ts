@@ -169,14 +169,6 @@ describe("fencing tokens", () => {
 });
 
 describe("a renewal", () => {
-  it("keeps all that it does not change, and needs nothing but what its holder knows", () => {
-    const form = semaphore(5, 2);
-    const before = take(form, "a", { data: '{"n":[1,2]}' });
-    expect(apply(form.renew(renewal(before)))).toBe(true);
-    expect(shownOf("a")).toEqual({ ...before, version: 2 });
-    expect(before.data).toEqual({ n: [1, 2] });
-  });
-
   it("keeps the item from ttl for as long as the seat is renewed", async () => {
     const form = semaphore(1);
     const shown = take(form, "a");
@@ -311,13 +303,6 @@ describe("a reentrant owner", () => {
     expect(tokens()).toContain("a");
     expect(apply(mine.acquire(grant("b"), passed))).toBe(true);
     expect(tokens()).not.toContain("a");
-  });
-
-  it("is marked as having a seat by a takeover, which does not remove that mark: DynamoDB refuses both at once", () => {
-    apply(mine.acquire(grant("a"), []));
-    const { set, remove } = said(mine.acquire(grant("b"), passedBy(judge(mine, "me", true))));
-    expect(Object.keys(set)).toContain("o:permit:me");
-    expect(remove.filter((attribute) => attribute in set)).toEqual([]);
   });
 
   it("has no second seat by a takeover of somebody else's, where its own has come since it looked", async () => {

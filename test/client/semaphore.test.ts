@@ -4,10 +4,8 @@ import {
   type LeaseClientOptions,
   type LeaseEvent,
   LeaseServiceError,
-  LeaseUnavailableError,
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it, test } from "vitest";
 import { callBudgetMs } from "../../packages/client/src/base/timed-call.ts";
 import {
@@ -32,8 +30,6 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 };
 const semaphoreOf = (owner: string, permits = 3, options: Partial<LeaseClientOptions> = {}): Semaphore =>
   new Semaphore(clientOf(owner, options), "k", { permits });
-const sortKeyOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
-const methods = (): string[] => store.calls.map((call) => call.method);
 
 /** Holds all permits, one for each owner. */
 const fill = async (...owners: readonly string[]): Promise<Lease[]> => {
@@ -48,72 +44,7 @@ beforeEach(() => {
   store = new ScriptedStore();
 });
 
-describe("requests", () => {
-  it("is 1 to acquire, 1 to renew and 1 to release a permit of a fresh semaphore", async () => {
-    const lease = await semaphoreOf("a").acquire();
-    expect(methods()).toEqual(["update"]);
-    await lease.renew();
-    expect(methods()).toEqual(["update", "update"]);
-    expect(await lease.release()).toBe(true);
-    expect(methods()).toEqual(["update", "update", "update"]);
-  });
-
-  it("is 1 for each of many permits, whatever else is held, and for several at once", async () => {
-    const semaphore = semaphoreOf("a", 6);
-    await Promise.all([semaphore.acquire(), semaphore.acquire(), semaphoreOf("b", 6).acquire()]);
-    await semaphore.acquire({ permits: 3 });
-    expect(methods()).toEqual(Array(4).fill("update"));
-  });
-
-  it("is 1 to learn that too few are free", async () => {
-    await fill("a", "b", "c");
-    expect(await semaphoreOf("d").tryAcquire()).toBeUndefined();
-    expect(methods()).toEqual(["update"]);
-  });
-
-  it("is 2 to take the place of leases that are over, however many they are", async () => {
-    const [, last] = await fill("a", "b");
-    await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    const lease = await semaphoreOf("c", 2).acquire({ permits: 2 });
-    expect(methods()).toEqual(["update", "update"]);
-    expect(lease.fencingToken).toBe((last?.fencingToken ?? 0) + 1);
-  });
-
-  it("while waiting is 1 read that may lag for each look, and no write until a permit is free", async () => {
-    await fill("a", "b", "c");
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000 }), clock);
-    await clock.advance(25_000);
-    expect(waiting.error).toBeInstanceOf(LeaseUnavailableError);
-    expect(store.count("update")).toBe(1);
-    expect(store.calls.filter((call) => call.consistent)).toHaveLength(0);
-    expect(store.count("get")).toBeGreaterThan(5);
-    expect(store.count("get")).toBeLessThan(25);
-  });
-
-  it("is 1 for each renewal of one semaphore, and 1 for those of different ones where they share requests", async () => {
-    const client = clientOf("a", { renewals: together() });
-    for (const key of ["k", "k", "k2"]) {
-      await new Semaphore(client, key, { permits: 2 }).acquire({ heartbeat: true });
-    }
-    store.calls.length = 0;
-    await clock.advance(leaseDurationMs / 3);
-    expect(methods().sort()).toEqual(["update", "updateMany"]);
-  });
-});
-
 describe("a permit", () => {
-  it("is adopted from its handle by another process, with its payload", async () => {
-    const lease = await semaphoreOf("a").acquire({ permits: 2, data: { page: 1 } });
-    const adopted = semaphoreOf("z").adopt(JSON.parse(JSON.stringify(lease)));
-    await adopted.renew();
-    expect(sortKeyOf(adopted)).toBe("semaphore");
-    expect((await semaphoreOf("b").inspect()).held).toMatchObject([
-      { data: { page: 1 }, seat: { kind: "permit", permits: 2 } },
-    ]);
-    expect(await adopted.release()).toBe(true);
-    expect((await semaphoreOf("b").inspect()).free).toBe(3);
-  });
-
   it("is refused as a handle that something has changed", () => {
     const handle = {
       ...{ tableName: store.tableName, key: "k", sortKey: "semaphore", owner: "a", token: "t", version: 1 },
@@ -142,25 +73,6 @@ describe("a permit", () => {
     expect(broken).toEqual([true, true, false]);
     await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
   });
-
-  it("that is gone is lost to nobody in particular, whoever else holds permits", async () => {
-    const lease = await semaphoreOf("a").acquire();
-    await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    await semaphoreOf("b").acquire({ permits: 3 });
-    const error = await semaphoreOf("a").adopt(lease.toJSON()).renew().catch(String);
-    expect(error).toContain("LeaseLostError");
-    expect(error).not.toContain("held by");
-  });
-});
-
-it("withPermit never starts the work without a permit", async () => {
-  await fill("a", "b", "c");
-  let isStarted = false;
-  const refused = semaphoreOf("d").withPermit({}, () => {
-    isStarted = true;
-  });
-  await expect(refused).rejects.toBeInstanceOf(LeaseUnavailableError);
-  expect(isStarted).toBe(false);
 });
 
 describe("inspect", () => {
@@ -169,12 +81,6 @@ describe("inspect", () => {
     const state = await semaphoreOf("c", 5).inspect();
     expect(state).toMatchObject({ permits: 5, free: 3, held: [{ owner: "a" }, { owner: "b" }] });
     expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
-  });
-
-  it("counts a dead holder's permit as free, and shows it still", async () => {
-    await fill("a", "b");
-    await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    expect(await semaphoreOf("c", 2).inspect()).toMatchObject({ free: 2, held: [{}, {}] });
   });
 });
 
@@ -226,12 +132,6 @@ describe("bad input is refused before anything is sent", () => {
       option: "options.waitMs",
     });
   });
-
-  it("and the largest semaphore there may be is one", async () => {
-    const lease = await semaphoreOf("a", 1000).acquire({ permits: 1000 });
-    expect(await semaphoreOf("b", 1000).tryAcquire()).toBeUndefined();
-    expect(lease.held).toBe(true);
-  });
 });
 
 describe("a refusal says", () => {
@@ -257,38 +157,9 @@ describe("a pause", () => {
     );
     expect(events).toEqual([]);
   });
-
-  it("lets nobody in, not even where nothing is held, and leaves the holders alone", async () => {
-    expect(await semaphoreOf("b", 0).tryAcquire()).toBeUndefined();
-    const [lease] = await fill("a");
-    const waiting = follow(semaphoreOf("b", 0).acquire({ waitMs: 100_000, permits: 7 }), clock);
-    await clock.advance(50_000);
-    await lease?.release().catch(() => undefined);
-    await clock.advance(50_000);
-    expect(waiting.error).toMatchObject({ code: "LEASE_UNAVAILABLE" });
-    expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBeLessThan(100_000);
-  });
 });
 
 describe("drain", () => {
-  it("is over at once where nobody holds a permit, and for 1 consistent read", async () => {
-    await semaphoreOf("a").drain();
-    expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
-  });
-
-  it("waits for releases, for the end of dead leases, and for lockAtLeastForMs", async () => {
-    const [a] = await fill("a", "b");
-    const cooling = await semaphoreOf("c").acquire({ lockAtLeastForMs: 5_000 });
-    const drained = follow(semaphoreOf("d").drain({ waitMs: 60_000 }), clock);
-    await a?.release();
-    await cooling.release();
-    await clock.advance(leaseDurationMs);
-    expect(drained.at).toBeUndefined();
-    await clock.advance(clockSkewMs + 60);
-    expect(drained.at).toBeDefined();
-    expect(store.count("update")).toBe(3);
-  });
-
   it("tells of the lease that may last longest when its time is over", async () => {
     const semaphore = semaphoreOf("a");
     await semaphore.acquire({ owner: "short", leaseDurationMs: 10_000 });
