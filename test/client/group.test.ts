@@ -6,16 +6,12 @@ import {
   type LeaseEvent,
   LeaseServiceError,
 } from "@leasehold/client";
-import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/entries/group.ts";
-import { groupContract } from "../contract/group-contract.ts";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
-
-const store = new MemoryLeaseStore();
-groupContract(() => ({ store }));
 
 describe("the requests of a group", () => {
   const keys = Array.from({ length: 10 }, (_, index) => `key-${index}`);
@@ -48,15 +44,6 @@ describe("the requests of a group", () => {
     expect(counts()).toMatchObject({ transact: 2 });
   });
 
-  it("that takes over: 2, however many are dead", async () => {
-    await clientOf("one").acquire("key-3");
-    await acquireAll(clientOf("two"), ["key-5", "key-6"]);
-    await clock.advance(11_001);
-    scripted.calls.length = 0;
-    await acquireAll(clientOf("g"), keys);
-    expect(counts()).toEqual({ transact: 2 });
-  });
-
   it("that waits for 3 of 10: 1 read for each look, and 1 transaction when nothing is in the way any more", async () => {
     const holders = [];
     for (const key of ["key-2", "key-4", "key-6"]) {
@@ -79,16 +66,6 @@ describe("the requests of a group", () => {
     ).toBe(true);
   });
 
-  it("by its heartbeat: 1 for each key each time", async () => {
-    const group = await acquireAll(clientOf("g"), keys, { heartbeat: 3_000 });
-    scripted.calls.length = 0;
-    await clock.advance(3_001);
-    expect(group.held).toBe(true);
-    expect(counts()).toEqual({ update: 10 });
-    await group.release();
-    expect(clock.pending).toBe(0);
-  });
-
   it("by a heartbeat that shares requests: 1 for all of them each time", async () => {
     const group = await acquireAll(clientOf("g", { renewals: together() }), keys, { heartbeat: 3_000 });
     scripted.calls.length = 0;
@@ -100,15 +77,6 @@ describe("the requests of a group", () => {
     for (const { requests } of scripted.calls) expect(requests).toHaveLength(10);
     await group.release();
     expect(clock.pending).toBe(0);
-  });
-
-  it("whose renewal cannot travel together: 1 for each key", async () => {
-    const group = await acquireAll(clientOf("g"), keys);
-    await clock.advance(10);
-    scripted.next("rejected");
-    await group.renew();
-    expect(counts()).toEqual({ transact: 1, updateMany: 1, update: 10 });
-    expect(group.remainingMs()).toBe(10_000);
   });
 
   describe("at their worst moments", () => {
@@ -138,26 +106,6 @@ describe("the requests of a group", () => {
       const late = scripted.calls[0]?.entries ?? [];
       expect(late).toHaveLength(10);
       expect(scripted.table.transactNow(late).applied).toBe(false);
-    });
-
-    it("a takeover that is lost: its late arrival is refused, and the dead holder's record is left alone", async () => {
-      await acquireAll(clientOf("dead"), keys);
-      await clock.advance(11_001);
-      scripted.calls.length = 0;
-      scripted.next(undefined, "request lost");
-      await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
-      await settled();
-      const late = scripted.calls[1]?.entries ?? [];
-      expect(late).toHaveLength(10);
-      expect(scripted.table.transactNow(late).applied).toBe(false);
-      expect(await clientOf("x").inspect("key-0")).toMatchObject({ owner: "dead" });
-    });
-
-    it("a transaction that arrives a second time, after its release, takes nothing", async () => {
-      const group = await acquireAll(clientOf("g"), keys);
-      await group.release();
-      const again = scripted.calls[0]?.entries ?? [];
-      expect(scripted.table.transactNow(again).applied).toBe(false);
     });
 
     const breakUp = async (): Promise<void> => {
@@ -232,22 +180,6 @@ describe("the requests of a group", () => {
       expect(await client.inspect("b")).toBeUndefined();
     });
 
-    it("a first lock that was broken and taken by another before its group gave up: the others are taken back", async () => {
-      scripted.next("hangs");
-      const controller = new AbortController();
-      const acquiring = acquireAll(clientOf("g"), ["a", "b", "c"], { signal: controller.signal });
-      const outcome = expect(acquiring).rejects.toThrow("enough");
-      await settled();
-      const { token = "" } = (await clientOf("x").inspect("a")) ?? {};
-      await adminOf(clientOf("operator")).forceRelease("a", { token });
-      const next = await clientOf("next").acquire("a");
-      controller.abort(new Error("enough"));
-      await outcome;
-      await settled();
-      for (const key of ["b", "c"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
-      expect(await clientOf("x").inspect("a")).toMatchObject({ token: next.token });
-    });
-
     it("a refusal whose earlier copy is still under way: that copy finds its token revoked", async () => {
       const resent = new (class extends ScriptedStore {
         override async transact(...call: Parameters<ScriptedStore["transact"]>) {
@@ -272,65 +204,10 @@ describe("the requests of a group", () => {
       scripted.updateMany = async () => [new LeaseServiceError("LEASE_THROTTLED", "too busy"), undefined];
       await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", key: "b" });
     });
-
-    it("a release that the service does not confirm: another call repeats only what is open", async () => {
-      const group = await acquireAll(clientOf("g"), keys);
-      scripted.next(undefined, "throttled", undefined, "answer lost");
-      await expect(group.release()).rejects.toMatchObject({ retryable: true });
-      expect(await clientOf("x").inspect("key-2")).toBeUndefined();
-      expect(await clientOf("x").inspect("key-1")).toMatchObject({ owner: "g" });
-      scripted.calls.length = 0;
-      expect(await group.release()).toBe(true);
-      expect(counts()).toEqual({ update: 2 });
-    });
-
-    it("fencing tokens that a fast clock has left behind: the largest is passed at once, wherever it is", async () => {
-      const fast = new ManualClock();
-      fast.jump(3_600_000);
-      for (const key of ["b", "a"]) {
-        await (await clientOf("fast", { clock: fast }).acquire(key)).release();
-        fast.jump(1_000);
-      }
-      scripted.calls.length = 0;
-      const group = await acquireAll(clientOf("g"), ["a", "b"]);
-      expect(group.held).toBe(true);
-      expect(counts()).toEqual({ transact: 2 });
-    });
   });
 
   describe("of a reentrant owner", () => {
     const again = { owner: "o", reentrant: true };
-
-    it("shares the locks that it has in this client without a request, and wins the others in 1", async () => {
-      const client = clientOf("o");
-      const first = await client.acquire("key-1", again);
-      await clock.advance(1);
-      scripted.calls.length = 0;
-      const group = await acquireAll(client, ["key-0", "key-1", "key-2"], again);
-      expect(counts()).toEqual({ transact: 1 });
-      expect(scripted.calls[0]?.entries).toHaveLength(2);
-      expect(group.keys).toEqual(["key-0", "key-1", "key-2"]);
-      expect(group.leases.get("key-1")?.token).toBe(first.token);
-      expect(group.fencingToken).toBe(first.fencingToken);
-
-      scripted.calls.length = 0;
-      const inner = await acquireAll(client, ["key-2", "key-1"], again);
-      const single = await client.acquire("key-0", again);
-      expect(scripted.calls).toHaveLength(0);
-      for (const handle of [inner, single, group]) expect(await handle.release()).toBe(true);
-      expect(counts()).toEqual({ update: 2 });
-      expect(first.held).toBe(true);
-      await first.release();
-      await acquireAll(clientOf("other"), keys);
-    });
-
-    it("renews what it shares, too, where it has a heartbeat", async () => {
-      const client = clientOf("o");
-      await client.acquire("key-0", again);
-      const group = await acquireAll(client, ["key-0", "key-1"], { ...again, heartbeat: true });
-      await clock.advance(60_000);
-      expect(group.held).toBe(true);
-    });
 
     it("takes the leases over that it has elsewhere, as after a retry: 2 requests", async () => {
       const before = await acquireAll(clientOf("o"), ["key-0", "key-1"], again);
@@ -346,31 +223,6 @@ describe("the requests of a group", () => {
       expect(group.fencingToken).toBeGreaterThan(before.fencingToken);
       await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
       expect(group.held).toBe(true);
-    });
-
-    it("calls at the same time win each lock once, whatever the order of their keys", async () => {
-      const client = clientOf("o");
-      const groups = await Promise.all([
-        acquireAll(client, ["key-0", "key-1"], again),
-        acquireAll(client, ["key-1", "key-0"], again),
-        acquireAll(client, ["key-1", "key-2"], again),
-      ]);
-      expect(counts()).toEqual({ transact: 2 });
-      for (const group of groups) expect(await group.release()).toBe(true);
-      await acquireAll(clientOf("other"), keys);
-    });
-
-    it("holds nothing more when a lease that it had ends while the others are waited for", async () => {
-      const client = clientOf("o");
-      await client.acquire("key-1", again);
-      const other = await clientOf("other").acquire("key-2", { leaseDurationMs: 60_000 });
-      const waiting = acquireAll(client, ["key-1", "key-2"], { ...again, waitMs: 30_000 });
-      waiting.catch(() => undefined);
-      await clock.advance(12_000);
-      await other.release();
-      await clock.advance(10_000);
-      await expect(waiting).rejects.toMatchObject({ code: "LEASE_LOST", key: "key-1" });
-      await acquireAll(clientOf("next"), ["key-1", "key-2"]);
     });
   });
 
@@ -417,12 +269,6 @@ describe("the requests of a group", () => {
       await expect(acquireAll(clientOf("h"), many(64), { data: `${data}x` })).rejects.toMatchObject({
         option: "data",
       });
-    });
-
-    it("a lease shorter than clocks may differ is refused before anything is sent", async () => {
-      const acquiring = acquireAll(clientOf("g", { clockSkewMs: 1_000 }), ["a"], { leaseDurationMs: 999 });
-      await expect(acquiring).rejects.toMatchObject({ option: "leaseDurationMs" });
-      expect(scripted.calls).toEqual([]);
     });
   });
 });

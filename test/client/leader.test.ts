@@ -1,17 +1,13 @@
-import { InvalidOptionsError, LeaseClient, LeaseLostError, LeaseServiceError } from "@leasehold/client";
+import { InvalidOptionsError, LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { leaseItemKey, limits } from "@leasehold/client/schema";
-import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
-import { leaderContract } from "../contract/leader-contract.ts";
 import { adminOf } from "../support/admin.ts";
-import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { collectUncaught } from "../support/uncaught.ts";
 
 const leaseDurationMs = 10_000;
-const memory = new MemoryLeaseStore();
-leaderContract(() => ({ store: memory }));
 
 let clock: ManualClock;
 let store: ScriptedStore;
@@ -44,20 +40,6 @@ describe("the requests of an election", () => {
     expect(await leader.resign()).toBe(false);
     expect(store.calls).toHaveLength(renewals + 2);
     expect(clock.pending).toBe(0);
-  });
-
-  it("2 to resume the leadership of the same owner from elsewhere, as after a restart, without waiting for its lease", async () => {
-    const again = { owner: "pod-1", reentrant: true };
-    const before = await candidate("a", again).campaign();
-    store.calls.length = 0;
-    const leadership = await candidate("b", again).campaign();
-    expect(store.calls).toHaveLength(2);
-    expect(leadership.fencingToken).toBeGreaterThan(before.fencingToken);
-    await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
-    const stop = AbortSignal.abort(new Error("stop"));
-    await expect(candidate("c", { ...again, owner: "pod-2" }).campaign({ signal: stop })).rejects.toThrow(
-      "stop",
-    );
   });
 
   it("reads alone while another leads, every 5 s in the long run", async () => {
@@ -120,16 +102,6 @@ describe("at its worst moments", () => {
     await one.resign();
   });
 
-  it("a resignation that the service does not confirm can be repeated", async () => {
-    const one = candidate("one");
-    await one.campaign();
-    store.next("throttled");
-    await expect(one.resign()).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
-    expect(one.leadership).toBeUndefined();
-    expect(await one.resign()).toBe(true);
-    expect(await one.current()).toBeUndefined();
-  });
-
   it("a dead leader is nobody to an observer, once clocks cannot explain it any more", async () => {
     const dead = new LeaseClient({ store, clock: new ManualClock(), owner: "dead", leaseDurationMs: 10_000 });
     await new Leader(dead, "k").campaign();
@@ -153,34 +125,6 @@ describe("lead", () => {
     };
     return { stop, elected, leading: one.lead(work, { signal: stop.signal }) };
   };
-
-  it("runs the work once at a time: a work that ignores its signal keeps its own candidate out", async () => {
-    const one = candidate("one", { pauseMs: 0 });
-    const stop = new AbortController();
-    let runs = 0;
-    let end = (): void => undefined;
-    const leading = one.lead(
-      () => {
-        runs += 1;
-        return new Promise<void>((resolve) => {
-          end = resolve;
-        });
-      },
-      { signal: stop.signal },
-    );
-    await settled();
-    if (one.leadership !== undefined) await breakLeaseOf(one.leadership);
-    await clock.advance(30_000);
-    expect(one.leadership).toBeUndefined();
-    expect(runs).toBe(1);
-    end();
-    await clock.advance(100);
-    expect(runs).toBe(2);
-    stop.abort();
-    end();
-    await leading;
-    expect(runs).toBe(2);
-  });
 
   it.each<[number, string, (one: Leader) => unknown, LeaderOptions]>([
     [1_000, "its work has ended of itself", () => undefined, {}],
@@ -236,13 +180,6 @@ describe("lead", () => {
     },
   );
 
-  it.each([
-    ["an AbortError", new DOMException("The fetch ended.", "AbortError")],
-    ["the loss of another lease", new LeaseLostError("another", "expired")],
-  ])("rejects with %s of the work's own while it leads", async (_, error) => {
-    await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
-  });
-
   it("begins no work when it is stopped at its election, or has resigned already", async () => {
     const stop = new AbortController();
     let elections = 0;
@@ -295,11 +232,6 @@ describe("lead", () => {
     stop.abort();
     await outcome;
   });
-
-  it("ends at once with a signal that has aborted before, and sends nothing", async () => {
-    await candidate("one").lead(() => undefined, { signal: AbortSignal.abort() });
-    expect(store.calls).toEqual([]);
-  });
 });
 
 describe("listeners", () => {
@@ -328,17 +260,6 @@ describe("listeners", () => {
     await settled();
     expect(uncaught).toEqual([error, error, error, error]);
   });
-
-  it("that hear of an election find the candidate leading, and may resign for it", async () => {
-    const told: unknown[] = [];
-    const one = candidate("one", {
-      onElected: () => told.push(one.leadership?.held, one.resign()),
-      onResigned: () => told.push("resigned"),
-    });
-    await one.campaign();
-    await settled();
-    expect(await Promise.all(told)).toEqual([true, true, "resigned"]);
-  });
 });
 
 it("a candidate refuses a second call by its name while the first goes on", async () => {
@@ -354,28 +275,6 @@ it("a candidate refuses a second call by its name while the first goes on", asyn
 });
 
 describe("a campaign", () => {
-  it.each([
-    ["while another leads", 0],
-    ["in the pause that follows the longest wait, too", limits.durationMs],
-  ])("ends at once when its client is closed, %s, and leaves no timer", async (_, waitedMs) => {
-    const another = clientOf("another");
-    await another.acquire("k", { leaseDurationMs: 60_000 });
-    const client = clientOf("candidate");
-    const campaign = follow(new Leader(client, "k").campaign(), clock);
-    await settled();
-    clock.freeze(waitedMs);
-    // A successor, for a candidate that has waited so long.
-    if (waitedMs > 0) await another.acquire("k", { leaseDurationMs: 60_000 });
-    await clock.advance(1);
-    await settled();
-    expect(campaign.error).toBeUndefined();
-    await client.close();
-    await settled();
-    expect(campaign.error).toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
-    await another.close();
-    expect(clock.pending).toBe(0);
-  });
-
   it("goes on when it has lasted for as long as the longest wait", async () => {
     const two = candidate("two");
     await candidate("one").campaign();
@@ -391,47 +290,6 @@ describe("a campaign", () => {
     await two.resign();
   });
 });
-
-it("a candidate that resigns stops its work and is told so, though its owner leads by another one too", async () => {
-  const client = clientOf("one");
-  const told: string[] = [];
-  const mine = { owner: "one", reentrant: true, onResigned: () => told.push("resigned") };
-  const [one, other] = [new Leader(client, "k", mine), new Leader(client, "k", mine)];
-  const stop = new AbortController();
-  const work = (_: Leadership, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => signal.addEventListener("abort", () => resolve(stop.abort())));
-  const leading = one.lead(work, { signal: stop.signal });
-  await settled();
-  const leadership = await other.campaign();
-  await one.resign();
-  await leading;
-  expect([told, leadership.held]).toEqual([["resigned"], true]);
-});
-
-it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, string]>([
-  ["its signal aborts", (stop) => stop.abort(), "LEASE_ABORTED"],
-  [
-    "its client is closed",
-    (_, client) => client.close({ timeoutMs: 0 }).catch(() => undefined),
-    "LEASE_CLIENT_CLOSED",
-  ],
-])(
-  "a campaign ends at once when %s, also where the end of its lost leadership hangs",
-  async (_, end, code) => {
-    const client = clientOf("one");
-    const one = new Leader(client, "k");
-    await one.campaign();
-    store.weather = "hangs";
-    clock.freeze(leaseDurationMs);
-    const stop = new AbortController();
-    const campaign = follow(one.campaign({ signal: stop.signal }), clock);
-    await settled();
-    const at = clock.monotonic();
-    void end(stop, client);
-    await clock.advance(0);
-    expect(campaign).toMatchObject({ at, error: { code } });
-  },
-);
 
 describe("an observer", () => {
   it("outlasts a service that fails", async () => {
@@ -494,45 +352,12 @@ describe("an observer", () => {
     expect(await next).toEqual({ done: false, value: undefined });
   });
 
-  it.each<[string, (stop: AbortController, client: LeaseClient) => unknown, object]>([
-    ["its signal aborts", (stop) => stop.abort(), { value: { done: true, value: undefined } }],
-    ["its client is closed", (_, client) => client.close(), { error: { code: "LEASE_CLIENT_CLOSED" } }],
-  ])("whose look hangs ends at once when %s", async (_, end, outcome) => {
-    const stop = new AbortController();
-    const client = clientOf("observer");
-    store.get = (_request, { signal }) =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    const next = follow(new Leader(client, "k").observe({ signal: stop.signal }).next(), clock);
-    await clock.advance(10);
-    await end(stop, client);
-    await settled();
-    expect(next).toMatchObject({ at: 10, ...outcome });
-  });
-
   it("hears nothing more of a look that is answered after its end", async () => {
     const stop = new AbortController();
     const next = candidate("observer").observe({ signal: stop.signal }).next();
     stop.abort();
     expect(await next).toEqual({ done: true, value: undefined });
   });
-
-  it.each([
-    [0, 250],
-    [1, 750],
-  ])(
-    "looks after a half to one and a half of each pause: with the fraction %d after %d ms",
-    async (part, ms) => {
-      const randomness = { token: () => crypto.randomUUID(), fraction: () => part };
-      const observation = new Leader(new LeaseClient({ store, clock, randomness }), "k").observe();
-      await observation.next();
-      store.calls.length = 0;
-      void observation.next();
-      await clock.advance(ms - 1);
-      expect(store.count("get")).toBe(0);
-      await clock.advance(1);
-      expect(store.count("get")).toBe(1);
-    },
-  );
 });
 
 describe("bad input", () => {
@@ -548,16 +373,5 @@ describe("bad input", () => {
 
   it.each(refused)("%s is refused by the constructor", (_, options) => {
     expect(() => candidate("one", options)).toThrow(InvalidOptionsError);
-  });
-
-  it("a lease shorter than clocks may differ is refused by the constructor", () => {
-    const client = new LeaseClient({ store, clock, owner: "one", clockSkewMs: 1_000 });
-    expect(() => new Leader(client, "k", { leaseDurationMs: 999 })).toThrow(
-      expect.objectContaining({ option: "leaseDurationMs" }),
-    );
-  });
-
-  it("a rhythm of observation that is no time is refused", () => {
-    expect(() => candidate("one").observe({ everyMs: 0 })).toThrow(InvalidOptionsError);
   });
 });
