@@ -1,5 +1,5 @@
 import * as client from "@leasehold/client";
-import { brandClass, LeaseError, LeaseLostError } from "@leasehold/client";
+import { LeaseError, LeaseLostError } from "@leasehold/client";
 import * as fair from "@leasehold/client/fair";
 import * as group from "@leasehold/client/group";
 import * as leader from "@leasehold/client/leader";
@@ -98,22 +98,6 @@ describe("the errors of the package", () => {
 
   it("begin their stack with their name, for logs that print nothing else", () => {
     expect(new LeaseLostError("k", "taken").stack).toMatch(/^LeaseLostError: the lease of "k" is lost/);
-  });
-
-  it("leave it to a subclass to have a name of its own, whichever way it is set", () => {
-    class ShopClosedError extends LeaseError {
-      static {
-        brandClass(ShopClosedError, "shop.ShopClosedError");
-      }
-    }
-    class Renamed extends LeaseError {
-      override name = "Renamed";
-    }
-    expect(new ShopClosedError("LEASE_LOST", "closed").name).toBe("ShopClosedError");
-    expect(new Renamed("LEASE_LOST", "closed").name).toBe("Renamed");
-    const assigned = new LeaseError("LEASE_LOST", "closed");
-    assigned.name = "Assigned";
-    expect([assigned.name, new LeaseError("LEASE_LOST", "closed").name]).toEqual(["Assigned", "LeaseError"]);
   });
 
   it("have what their class declares as properties of their own, and a cause only where there is one", () => {

@@ -4,7 +4,6 @@ import { type AcquireTrace, type Lease, LeaseClient, type LeaseEvent } from "@le
 import { acquireAll } from "@leasehold/client/group";
 import { leaseEventTypes } from "@leasehold/client/internal";
 import { logLevels } from "@leasehold/client/log";
-import { metricsListener } from "@leasehold/client/metrics";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
@@ -210,18 +209,6 @@ describe("a call to acquire can be traced", () => {
     ]);
   });
 
-  it("also where it fails: the error is the one that the call rejects with", async () => {
-    await new LeaseClient({ store, clock }).acquire("k");
-    const seen = follow();
-    const other = new LeaseClient({ store, clock, owner: "me" });
-    const error = await other.acquire("k").catch((reason: unknown) => reason);
-    expect(seen.map(([step, trace]) => [step, trace.error])).toEqual([
-      ["start", error],
-      ["error", error],
-      ["asyncEnd", error],
-    ]);
-  });
-
   it("and the intent by which a waiting writer keeps new readers out is none", async () => {
     const lockOf = (owner: string) => new ReadWriteLock(new LeaseClient({ store, clock, owner }), "book");
     await lockOf("reader").read();
@@ -300,14 +287,6 @@ describe("a lease of less than a second over a network", () => {
     await (await near.acquire("k", { leaseDurationMs: 30 })).release();
     expect(told.map((event) => event.type)).toEqual(["acquired", "released"]);
   });
-});
-
-it("what is only for people is no metric", () => {
-  const lines: string[] = [];
-  const listener = metricsListener({ tableName: "leases" }, (line) => lines.push(line));
-  listener({ type: "shortLease", key: "k", sortKey: "lease", owner: "me", leaseDurationMs: 30 });
-  listener({ type: "unreadable", key: "k", sortKey: "lease", attribute: "token", message: "m" });
-  expect(lines).toEqual([]);
 });
 
 describe("skew", () => {

@@ -5,7 +5,6 @@ import {
   type LeaseEvent,
   LeaseItemError,
   type LeaseRecord,
-  LeaseUnavailableError,
 } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
@@ -149,14 +148,6 @@ describe("an item under a lock's key that this package has not written", () => {
     expect(events).toMatchObject([{ type: "unreadable", key: "job", attribute: "attempt" }]);
   });
 
-  it("does not stop a look at all leases of its key, which tells of it", async () => {
-    const lease = await client.acquire("k");
-    put(store.table, "k", "run#003", without("owner"));
-    events.length = 0;
-    expect((await adminOf(client).inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
-    expect(events).toMatchObject([{ type: "unreadable", key: "k", sortKey: "run#003", attribute: "owner" }]);
-  });
-
   it("keeps no worker from the other tasks of its set, nor people from seeing and requeueing them", async () => {
     const set = new TaskSet(client, "set", { backoff: { delayMs: 0 } });
     await set.add([{ id: "good" }, { id: "broken" }, { id: "claimed" }]);
@@ -190,23 +181,6 @@ describe("an item under a lock's key that this package has not written", () => {
     expect(await set.counts()).toMatchObject({ waiting: 1, parked: 0 });
   });
 
-  it("shows neither a token nor a payload in its error", async () => {
-    put(store.table, "k", "run#2026-01-01T00:00:00.000Z", {
-      attempt: 1,
-      state: "failed",
-      progress: "secret {",
-    });
-    put(store.table, "k", "lease", { ...heldLease, token: 123_456_789 });
-    const errors = [
-      await failureOf(client.inspect("k")),
-      await failureOf(new JobRuns(client, "k").get("2026-01-01T00:00:00.000Z")),
-    ];
-    for (const error of errors) {
-      expect(error).toBeInstanceOf(LeaseItemError);
-      expect(String(error)).not.toMatch(/secret|123456789/);
-    }
-  });
-
   it("keeps no reader of a read-write lock from counting it: a writer is not let in past what it cannot judge", async () => {
     put(store.table, "k", "read-write", { readers: 1, "s:t": "0000000001 soon", "f:t": 1 });
     expect(await failureOf(new ReadWriteLock(client, "k").tryWrite())).toMatchObject({
@@ -229,41 +203,11 @@ describe("an item under a lock's key that this package has not written", () => {
 });
 
 describe("a lease whose payload is no JSON", () => {
-  const texts = ["{", "", "undefined", "{'a':1}"];
-
-  it.each(texts)("%j is shown, with the text in place of the payload", async (text) => {
-    put(store.table, "k", "lease", { ...heldLease, data: text });
-    const record = await client.inspect("k");
-    expect(record).toMatchObject({
-      owner: "another",
-      token: "token-of-another",
-      data: undefined,
-      invalidData: text,
-    });
-  });
-
-  it.each(texts)("%j holds its lock, and is taken over when its time is over", async (text) => {
-    put(store.table, "k", "lease", { ...heldLease, data: text });
-    expect(await failureOf(client.acquire("k"))).toMatchObject({
-      code: "LEASE_UNAVAILABLE",
-      holder: "another",
-    });
-    await clock.advance(11_001);
-    expect((await client.acquire("k")).held).toBe(true);
-    expect(await client.inspect("k")).not.toHaveProperty("invalidData");
-  });
-
   it("nested deeper than a stack is, is read and taken over too", async () => {
     put(store.table, "k", "lease", { ...heldLease, data: "[".repeat(100_000) + "]".repeat(100_000) });
     expect(await client.inspect("k")).toMatchObject({ owner: "another" });
     await clock.advance(11_001);
     expect((await client.acquire("k")).held).toBe(true);
-  });
-
-  it("can be broken and asked to stop by its token", async () => {
-    put(store.table, "k", "lease", { ...heldLease, data: "{" });
-    expect(await adminOf(client).requestRevocation("k", { token: "token-of-another" })).toBe(true);
-    expect(await adminOf(client).forceRelease("k", { token: "token-of-another" })).toBe(true);
   });
 });
 
@@ -325,22 +269,6 @@ describe("whatever an item has in its attributes,", () => {
     );
   });
 
-  it("a record that was read can be shown and refused with", () => {
-    fc.assert(
-      fc.property(anyItem([]), (attributes) => {
-        let record: LeaseRecord | undefined;
-        try {
-          record = readRecord({ ...attributes, pk: "k", sk: "lease" });
-        } catch {
-          return;
-        }
-        if (record === undefined) return;
-        expect(new LeaseUnavailableError("k", record, 0).message).toContain("until ");
-        expect(Number.isSafeInteger(record.version) && Number.isSafeInteger(record.fencingToken)).toBe(true);
-      }),
-    );
-  });
-
   const slot = "2026-01-01T00:00:00.000Z";
   const calls: Record<string, { sortKey: string; call: (with_: LeaseClient) => Promise<unknown> }> = {
     acquire: { sortKey: "lease", call: (with_) => with_.acquire("k", { slot: "1" }) },
@@ -387,24 +315,6 @@ describe("whatever an item has in its attributes,", () => {
         const error = await failureOf(call(near));
         if (error !== undefined) expect(error).toBeInstanceOf(LeaseError);
       }),
-    );
-  });
-
-  it("list and inspectAll go on", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        anyItem(others),
-        fc.constantFrom("lease", "cache", "task#1"),
-        async (attributes, sortKey) => {
-          const table = new ScriptedStore();
-          put(table.table, "k", sortKey, attributes);
-          const near = new LeaseClient({ store: table, clock: new ManualClock() });
-          const lease = await near.acquire("l");
-          const found = await collected(adminOf(near).list({ all: true }));
-          expect(found.map(({ token }) => token)).toContain(lease.token);
-          await adminOf(near).inspectAll("k");
-        },
-      ),
     );
   });
 });

@@ -6,7 +6,6 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
-import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let store: ScriptedStore;
@@ -35,22 +34,6 @@ it("a fair lock takes inherited options too, and refuses misspelt ones", async (
   await expectRefusal(() => lock.acquire(Object.create({ leaseMs: 5 })), "options.leaseMs");
 });
 
-it("the console answers an address that is none with 400, and tells nothing of the table without a session", async () => {
-  const served = await serveConsole(new MemoryLeaseStore());
-  const answer = await ask(`${served.origin}//`);
-  expect([answer.status, answer.body]).toEqual([400, "this is no address of a page\n"]);
-});
-
-it("the console refuses to requeue what is no list of tasks", async () => {
-  const served = await serveConsole(new MemoryLeaseStore(), ["--write"]);
-  const headers = { "x-leasehold-write": "1", cookie: await sessionOf(served) };
-  for (const ids of ["[", "7", "null", "[7]", '{"a":1}']) {
-    const body = JSON.stringify({ set: "orders", ids });
-    const { status } = await ask(`${served.origin}/act/requeue`, { method: "POST", headers, body });
-    expect([ids, status]).toEqual([ids, 400]);
-  }
-});
-
 it("an interruption ends a command that reads from a terminal nobody types on", async () => {
   for (const args of [
     ["tasks", "add", "orders"],
@@ -64,14 +47,6 @@ it("an interruption ends a command that reads from a terminal nobody types on", 
     controller.abort(new Error("SIGINT"));
     expect([args, (await called).code]).toEqual([args, 130]);
   }
-});
-
-it("the console answers a page whose address has a wrong value with 400, and says what is allowed", async () => {
-  const served = await serveConsole(new MemoryLeaseStore());
-  const headers = { cookie: await sessionOf(served) };
-  const { status, body } = await ask(`${served.origin}/tasks/set?set=orders&state=asleep`, { headers });
-  expect([status, body]).toEqual([400, expect.stringContaining("allowed: waiting, running")]);
-  expect(served.said()).not.toContain("asleep");
 });
 
 it("a handle that says another seat than the table has leaves the item's counters as they are", async () => {

@@ -13,7 +13,6 @@ import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
 import { toAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { adminOf } from "../support/admin.ts";
-import { put } from "../support/foreign-items.ts";
 import { setting } from "../support/recomposed.ts";
 
 const retentionMs = 30 * 86_400_000;
@@ -174,16 +173,6 @@ describe("the history of a lock", () => {
     expect(Number(item?.ttl)).toBeGreaterThanOrEqual((clock.now() + retentionMs) / 1000 - 60);
   });
 
-  it("is as many changes as were asked for, beside what another program has written among them", async () => {
-    for (const year of ["2000", "2001"]) {
-      put(store, "k", `~history#${year}-01-01T00:00:00.000Z#1#acquired`, {});
-    }
-    const lease = await clientOf("a").acquire("k");
-    await lookOn();
-    await lease.release();
-    expect(told(await history({ limit: 2 }))).toEqual(["acquired a", "released a"]);
-  });
-
   it("is nothing that other readers of the key see", async () => {
     const lease = await clientOf("a").acquire("k");
     look();
@@ -282,17 +271,6 @@ describe("the recorder", () => {
     expect(await recordHistory({ put, retentionMs }, { Records })).toEqual({ batchItemFailures: [] });
   });
 });
-
-it.each(["released soon", "released 1e300", "broken -1"])(
-  "a lease whose end another program has written as %j has gone, and the history goes on",
-  async (lastEnd) => {
-    await clientOf("a").acquire("k");
-    look();
-    put(store, "k", "lease", { fence: 7, lastOwner: "a", lastAcquiredAt: clock.now(), lastEnd });
-    const [, end, ...more] = await history();
-    expect([end, more]).toEqual([expect.objectContaining({ what: "gone", at: clock.now() }), []]);
-  },
-);
 
 it("looks without an item tell that a lease has gone, but not how", async () => {
   const client = clientOf("a");

@@ -4,7 +4,6 @@ import {
   LeaseConfigurationError,
   type LeaseEvent,
   LeaseServiceError,
-  type LeaseStore,
 } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
@@ -14,12 +13,9 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
 import { together } from "@leasehold/client/together";
-import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { leased } from "@leasehold/middy";
-import type { Context } from "aws-lambda";
+import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { isMistake, isOperational } from "../../packages/client/src/base/operational.ts";
-import { DynamoDBLeaseStore } from "../../packages/client/src/stores/sdk/store.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 9_000;
@@ -125,17 +121,6 @@ describe("a mistake in the program that a heartbeat meets", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("ends the lease also if what was thrown has no text", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    const thrown = Object.create(null);
-    store.breaks = () => {
-      throw thrown;
-    };
-    await clock.advance(leaseDurationMs / 3);
-    expect(lease.signal.reason).toMatchObject({ reason: "failed", cause: thrown });
-    expect(errors()).toEqual([["renew", expect.objectContaining({ cause: thrown })]]);
-  });
-
   it("ends each of the leases that travel together", async () => {
     client = makeClient("a", { renewals: together() });
     const leases = await Promise.all(
@@ -146,46 +131,9 @@ describe("a mistake in the program that a heartbeat meets", () => {
     for (const { signal } of leases) expect(signal.reason?.cause).toBe(store.mistake);
     expect(errors()).toEqual(leases.map(() => ["renew", store.mistake]));
   });
-
-  it("leaves the lock to be released, and closed to others until then", async () => {
-    const lease = await client.acquire("k", { heartbeat: true });
-    store.breakWrites();
-    await clock.advance(leaseDurationMs / 3);
-    store.breaks = undefined;
-    expect(await makeClient("b").tryAcquire("k")).toBeUndefined();
-    expect(await lease.release()).toBe(true);
-    expect(await makeClient("b").tryAcquire("k")).toBeDefined();
-  });
 });
 
 describe("a mistake in what a call leaves to the background is published", () => {
-  const planted = (): void => {
-    // The acquisition's own write is lost; what takes it back meets the mistake.
-    store.next("answer lost");
-    let writes = 0;
-    store.breaks = (method) => (method === "update" || method === "transact") && ++writes > 1;
-  };
-
-  it("when a group's is", async () => {
-    planted();
-    await expect(acquireAll(client, ["k1", "k2"])).rejects.toBeInstanceOf(LeaseServiceError);
-    await clock.advance(0);
-    expect(errors()).toEqual([["cancel", store.mistake]]);
-  });
-
-  it("when the claim of a task is", async () => {
-    const tasks = new TaskSet(client, "set");
-    await tasks.add([{ id: "1", payload: null }]);
-    store.next("answer lost");
-    let writes = 0;
-    store.breaks = (method) => method === "update" && ++writes > 1;
-    const claiming = tasks.claim();
-    claiming.catch(() => undefined);
-    await clock.advance(10_000);
-    await expect(claiming).rejects.toBe(store.mistake);
-    expect(errors()).toEqual([["cancel", store.mistake]]);
-  });
-
   it("when a waiter leaves its queue", async () => {
     const holder = await client.acquire("k");
     const giveUp = new AbortController();
@@ -231,28 +179,6 @@ describe("a mistake in a release", () => {
     for (const held of [lease, group, leader]) {
       await expect(held[Symbol.asyncDispose]()).rejects.toBe(store.mistake);
     }
-  });
-
-  it("does not hide behind a lease that frees itself: a failure of the service's does", async () => {
-    const lease = await client.acquire("k");
-    store.next("throttled");
-    await lease[Symbol.asyncDispose]();
-    expect(errors()).toEqual([]);
-  });
-
-  it("is published by whoever has a value to give", async () => {
-    const flights = new SingleFlight(client, { freshForMs: 1_000 });
-    let writes = 0;
-    const value = flights.getOrCompute("k", {
-      compute: () => {
-        // The result is stored, then the lock is let go.
-        store.breaks = (method) => method === "update" && ++writes > 1;
-        return 42;
-      },
-    });
-    await clock.advance(0);
-    expect(await value).toBe(42);
-    expect(errors()).toEqual([["release", store.mistake]]);
   });
 
   it("is published by a writer that waits, where its intent meets it", async () => {
@@ -344,83 +270,6 @@ describe("a mistake in a look of a waiter is what the wait ends with", () => {
     await expect(campaign).rejects.toBe(store.mistake);
     await expect(other.observe().next()).rejects.toBe(store.mistake);
   });
-
-  it("and a mistake in its sleep is, too", async () => {
-    const clockFault = new TypeError("setTimeout is not a function");
-    const observation = new Leader(client, "election").observe();
-    await observation.next();
-    const schedule = clock.schedule.bind(clock);
-    // The look itself is bounded by a timer of its own.
-    let timers = 0;
-    clock.schedule = (...timer) => {
-      timers += 1;
-      if (timers === 1) throw clockFault;
-      return schedule(...timer);
-    };
-    await expect(observation.next()).rejects.toBe(clockFault);
-  });
-});
-
-describe("a mistake between a worker and its tasks", () => {
-  it("ends the processing, with the mistake", async () => {
-    const tasks = new TaskSet(client, "set");
-    await tasks.add([{ id: "1", payload: null }]);
-    let endings = 0;
-    const processing = tasks.process(() => {
-      // The ending alone: the loop itself has no reason to fail.
-      store.breaks = (method) => method === "transact" && ++endings === 1;
-    });
-    processing.catch(() => undefined);
-    await clock.advance(60_000);
-    await expect(processing).rejects.toBe(store.mistake);
-  });
-
-  it("is thrown where a loop leaves a task open", async () => {
-    const tasks = new TaskSet(client, "set");
-    await tasks.add([{ id: "1", payload: null }]);
-    const loop = async (): Promise<void> => {
-      for await (const _task of tasks.work()) {
-        let writes = 0;
-        store.breaks = (method) => method === "update" && ++writes === 1;
-      }
-    };
-    const working = loop();
-    working.catch(() => undefined);
-    await clock.advance(60_000);
-    await expect(working).rejects.toBe(store.mistake);
-  });
-});
-
-describe("a mistake under a handler's lock", () => {
-  const invocation = (): Context =>
-    ({ functionName: "job", awsRequestId: "1", getRemainingTimeInMillis: () => 60_000 }) as Context;
-
-  it("that a heartbeat meets aborts the handler's signal, with the mistake as the cause", async () => {
-    const handler = leased({ client, clock, key: "job", heartbeat: true }, async (_event, _context, lock) => {
-      store.breakWrites();
-      await clock.advance(15_000);
-      expect(lock.signal.reason).toMatchObject({ name: "LeaseLostError", reason: "failed" });
-      expect(lock.signal.reason.cause).toBe(store.mistake);
-      store.breaks = undefined;
-    });
-    await expect(handler({}, invocation())).rejects.toMatchObject({ reason: "failed", cause: store.mistake });
-  });
-
-  it("that the release meets fails an invocation that succeeded, and not one that failed by itself", async () => {
-    const own = new Error("out of paper");
-    const handler = leased({ client, clock, key: "job" }, (event: { readonly fails: boolean }) => {
-      store.breakWrites();
-      if (event.fails) throw own;
-    });
-    await expect(handler({ fails: false }, invocation())).rejects.toBe(store.mistake);
-    store.breaks = undefined;
-    await clock.advance(120_000);
-    await expect(handler({ fails: true }, invocation())).rejects.toBe(own);
-    expect(errors()).toEqual([
-      ["release", store.mistake],
-      ["release", store.mistake],
-    ]);
-  });
 });
 
 describe("what a DynamoDB client throws", () => {
@@ -432,28 +281,6 @@ describe("what a DynamoDB client throws", () => {
     await expect(failing(mistake).acquire("k")).rejects.toBe(mistake);
     await expect(failing(mistake).inspect("k")).rejects.toBe(mistake);
     await expect(acquireAll(failing(mistake), ["k1", "k2"])).rejects.toBe(mistake);
-  });
-
-  it("is given as it is for renewals that travel together, too", async () => {
-    const request = { key: { pk: "k", sk: "lease" }, update: "SET #a = :a", condition: "#a = :a" };
-    const writes = [{ ...request, names: { "#a": "a" }, values: { ":a": 1 }, returnsItem: false }];
-    const options = {
-      signal: new AbortController().signal,
-      isCurrent: () => true,
-      timed: () => () => undefined,
-    };
-    const storeOf = (error: Error): LeaseStore =>
-      new DynamoDBLeaseStore("leases", { send: () => Promise.reject(error) } as never, new ManualClock());
-    await expect(storeOf(mistake).updateMany(writes, options)).rejects.toBe(mistake);
-    expect(await storeOf(new Error("the vault is shut")).updateMany(writes, options)).toMatchObject([
-      { code: "LEASE_NO_ANSWER" },
-    ]);
-  });
-
-  it("is the service's error otherwise, of whatever class: transports and credentials are the user's", async () => {
-    await expect(failing(new Error("the vault is shut")).acquire("k")).rejects.toMatchObject({
-      code: "LEASE_NO_ANSWER",
-    });
   });
 });
 

@@ -5,7 +5,6 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/base/clock.ts";
 import { ServiceClock } from "../../packages/client/src/base/service-clock.ts";
-import { TimedCall } from "../../packages/client/src/base/timed-call.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const epoch = Date.UTC(2026, 0, 1);
@@ -76,19 +75,6 @@ describe("the service's time", () => {
     );
   });
 
-  it("counts from when a call's last attempt was sent at the latest, and from its answer at the earliest", () => {
-    const machine = new Machine();
-    const clock = clockOf(machine);
-    const call = new TimedCall(clock, {});
-    machine.trueMs = 4_000;
-    expect(call.isCurrent()).toBe(true);
-    const answered = call.timed();
-    machine.trueMs = 7_000;
-    answered({ earliest: epoch + 4_000, latest: epoch + 5_000 });
-    expect(clock.ahead()).toEqual({ minMs: -3_000, maxMs: 5_000 + 3_003 - 7_000 });
-    call.end();
-  });
-
   it.each([
     ["by the wall clock", false],
     ["by the uptime", true],
@@ -114,13 +100,6 @@ describe("with a service that tells its time", () => {
   const clientOf = (owner: string, own: Clock = clock): LeaseClient =>
     new LeaseClient({ store, clock: own, owner, leaseDurationMs: 30_000, clockSkewMs: skewMs });
 
-  /** The same monotonic clock and timers, with a wall clock that is wrong. */
-  const wrongBy = (ms: number): Clock => ({
-    now: () => clock.now() + ms,
-    monotonic: () => clock.monotonic(),
-    schedule: (callback, delayMs) => clock.schedule(callback, delayMs),
-  });
-
   beforeEach(() => {
     clock = new ManualClock(epoch);
     store = new ScriptedStore();
@@ -140,26 +119,6 @@ describe("with a service that tells its time", () => {
       return result;
     };
     expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
-  });
-
-  it.each([3 * hourMs, -3 * hourMs])(
-    "a first lease of a machine whose wall clock is wrong by %i ms is corrected by a second request",
-    async (wallErrorMs) => {
-      const client = clientOf("a", wrongBy(wallErrorMs));
-      const lease = await client.acquire("k");
-      expect(lease.remainingMs()).toBe(30_000);
-      expect(store.count("update")).toBe(2);
-      expect(lease.expiresAt).toBeGreaterThanOrEqual(epoch + clock.monotonic() + 30_000);
-      expect(lease.expiresAt).toBeLessThanOrEqual(epoch + clock.monotonic() + 35_000);
-      await client.acquire("other");
-      expect(store.count("update")).toBe(3);
-    },
-  );
-
-  it("a dead lock is taken at the first call, by a process that has never heard the time", async () => {
-    await clientOf("a").acquire("k");
-    clock.freeze(30_030 + skewMs + 2_500);
-    expect(await clientOf("b", wrongBy(-3 * hourMs)).tryAcquire("k")).toBeDefined();
   });
 
   describe("an adopted lease", () => {
@@ -190,14 +149,6 @@ describe("with a service that tells its time", () => {
       expect(adopted.held).toBe(true);
       await adopted.renew();
       expect(adopted.remainingMs()).toBeGreaterThan(29_000);
-    });
-
-    it("is never believed in beyond its holder's deadline, with wall clocks that differ by the allowance", async () => {
-      const adopted = (await toldClient(wrongBy(-skewMs))).adopt(handle);
-      expect(adopted.held).toBe(true);
-      clock.freeze(holder.remainingMs());
-      expect(holder.held).toBe(false);
-      expect(adopted.held).toBe(false);
     });
 
     it("whose first renewal is throttled is renewed again after a fifth of its duration, though nothing has confirmed it", async () => {

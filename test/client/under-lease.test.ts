@@ -79,46 +79,6 @@ describe.each(ways)("work in %s", (_, run) => {
     await expect(outcome).rejects.toMatchObject({ key: "k", reason: "taken" });
   });
 
-  test("does not pass for protected where another lease has had the sort key since, and stands", async () => {
-    const other = clientOf("b");
-    let token: string | undefined;
-    const outcome = run(async (lease) => {
-      await breakIt(lease);
-      const semaphore = new Semaphore(other, "k", { permits: 1 });
-      const lock = new ReadWriteLock(other, "k");
-      if (lease.sortKey === "semaphore") token = (await semaphore.acquire()).token;
-      else if (lease.sortKey === "read-write") token = (await lock.write()).token;
-      else token = (await other.acquire("k")).token;
-    });
-    await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
-    expect((await adminOf(other).inspectAll("k")).map((lease) => lease.token)).toEqual([token]);
-  });
-
-  test("rejects with its own error even where its lease was broken", async () => {
-    const outcome = run(async (lease) => {
-      await breakIt(lease);
-      throw new Error("its own");
-    });
-    await expect(outcome).rejects.toThrow("its own");
-  });
-
-  test("gives its result where it was asked to stop, and lets the lease go", async () => {
-    const outcome = run(async (lease) => {
-      const { key, sortKey, token } = lease;
-      await adminOf(clientOf("operator")).requestRevocation(key, { sortKey, token });
-      await lease.renew().catch(() => undefined);
-      expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
-      return "stopped";
-    });
-    expect(await outcome).toBe("stopped");
-    expect(await adminOf(clientOf("b")).inspectAll("k")).toEqual([]);
-  });
-
-  test("rejects where its lease ran out before it ended", async () => {
-    const outcome = run(() => clock.freeze(leaseDurationMs));
-    await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "expired" });
-  });
-
   test.each(["answer lost", "request lost", "rejected"] as const)(
     "gives its result whatever becomes of the release: %s",
     async (fate) => {

@@ -3,7 +3,6 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { JobRuns, TaskSet } from "../../packages/jobs/src/index.ts";
 import { entriesOf, transactIn } from "../support/own-transaction.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
 import { ownTransactionsContract, type UserTable } from "./own-transactions-contract.ts";
 
 /** The user's transactions on a store in memory. */
@@ -60,30 +59,4 @@ describe("the user's own transactions in memory", () => {
     });
     await expect(run).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "options.form" });
   });
-
-  it.each([
-    ["returns", undefined],
-    ["throws", new Error("too late")],
-  ])(
-    "a run that has succeeded so has released its lease, and sends no more when its work %s",
-    async (_, error) => {
-      const scripted = new ScriptedStore(store);
-      const runs = new JobRuns(new LeaseClient({ store: scripted }), "job", { heartbeat: false });
-      const slot = new Date(Date.now() - 1_000);
-      const reasons: unknown[] = [];
-      const report = await runs.backfill(
-        { schedule: { next: (after) => (after < slot ? slot : undefined) }, since: slot },
-        async ({ succeedIn, lease }) => {
-          await succeedIn((entries) => transactIn(scripted, entriesOf(entries)));
-          reasons.push(lease.signal.reason);
-          if (error !== undefined) throw error;
-        },
-      );
-      const at = slot.toISOString();
-      const [succeeded, failed] = error === undefined ? [[at], []] : [[], [{ slot: at, error }]];
-      expect(report).toMatchObject({ succeeded, failed });
-      expect(reasons).toMatchObject([{ reason: "released" }]);
-      expect(scripted.calls.map(({ method }) => method)).toEqual(["query", "update", "transact"]);
-    },
-  );
 });
