@@ -20,6 +20,24 @@ beforeEach(() => {
 
 describe("a group with a lock that its owner had before", () => {
   const again = { owner: "o", reentrant: true };
+  const orders = [{ keys: ["had", "won"] }, { keys: ["won", "had"] }];
+
+  it.each(orders)(
+    "as $keys ends and is fenced with the older lease, and has the token of the newer",
+    async ({ keys }) => {
+      const had = await client.acquire("had", again);
+      await clock.advance(1_000);
+      const group = await acquireAll(client, keys, again);
+      const won = group.leases.get("won");
+      expect(won?.fencingToken).toBeGreaterThan(had.fencingToken);
+      expect(group).toMatchObject({
+        token: won?.token,
+        fencingToken: had.fencingToken,
+        expiresAt: had.expiresAt,
+      });
+      expect(group.remainingMs()).toBe(9_000);
+    },
+  );
 
   it("leaves no listener on that lock when it is released, however often", async () => {
     const had = await client.acquire("had", again);
