@@ -250,6 +250,16 @@ describe("a trigger", () => {
       /^timeWindow is set without a schedule/,
     ],
   ];
+  test("refuses props of a job alone, each by its name", () => {
+    const refusable: readonly (keyof SingletonJobProps)[] = [
+      ...(["enabled", "end", "input", "maxEventAge", "retryAttempts"] as const),
+      ...(["scheduleGroup", "scheduleName", "start", "timeWindow"] as const),
+    ];
+    const world = new World();
+    const names = [world.queue(), world.rule()].flatMap(({ refusedProps }) => Object.keys(refusedProps));
+    expect([...new Set(names)].sort()).toEqual([...refusable].sort());
+  });
+
   test.each(refused)("is refused %s", (_, props, message) => {
     const world = new World();
     expect(() => world.job(props(world))).toThrow(message);

@@ -1,10 +1,11 @@
 import type { Rule } from "aws-cdk-lib/aws-events";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { aQueue, checkKind, having } from "../prop-kinds.ts";
-import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /** Properties of a job that a trigger does not accept, each with the reason and what to do instead. */
-type RefusedProps = { readonly [Prop in keyof SingletonJobProps]?: string };
+interface RefusedProps {
+  readonly [prop: string]: string;
+}
 
 const ofSchedules = "without a schedule: leave it out";
 const forSchedules: RefusedProps = {
