@@ -12,15 +12,10 @@ async function report(): Promise<LockTable> {
   const table = lockTable();
   const { clock, holder, store } = table;
   const client = holder("ip-10-0-9-4:3310");
-  const note = (
-    what: LeaseChange["what"],
-    lease: Pick<LeaseChange, "owner" | "acquiredAt" | "fencingToken">,
-  ): void => {
-    const { owner, acquiredAt, fencingToken } = lease;
-    const change: LeaseChange = {
-      ...{ key: "nightly-report", sortKey: "lease", owner, acquiredAt, fencingToken },
-      ...{ what, at: clock.now(), reason: undefined },
-    };
+  type Hold = Pick<LeaseChange, "owner" | "acquiredAt" | "fencingToken">;
+  const note = (what: LeaseChange["what"], { owner, acquiredAt, fencingToken }: Hold): void => {
+    const place = { key: "nightly-report", sortKey: "lease", at: clock.now(), reason: undefined };
+    const change = { ...place, what, owner, acquiredAt, fencingToken };
     putItem(store, historyItemOf(change, 30 * 24 * hourMs));
   };
   const first = await client.acquire("nightly-report");

@@ -8,7 +8,7 @@ import type {
   OperatorAction,
 } from "@leasehold/client/admin";
 import type { LeaseEnd } from "@leasehold/client/internal";
-import type { Style } from "../terminal/table.ts";
+import type { Cell, Style } from "../terminal/table.ts";
 
 export interface HistoryEntry {
   /** Epoch milliseconds. */
@@ -134,10 +134,7 @@ export function rememberedHolder({ lastHolder }: KeyDetails): readonly PastHolde
 }
 
 /** What has happened, in words for people and in its colour. */
-export function whatCell({ what }: HistoryEntry): {
-  readonly text: string;
-  readonly style: Style | undefined;
-} {
+export function whatCell({ what }: HistoryEntry): Exclude<Cell, string> {
   const { word = what, style } = meanings[what] ?? {};
   return { text: word, style };
 }
