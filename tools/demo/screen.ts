@@ -65,7 +65,6 @@ interface RunningStep {
   readonly name: string;
   readonly startedAt: number;
   detail: string;
-  saidAt: number;
 }
 
 /** How far a system has come. */
@@ -80,13 +79,10 @@ const barWidth = 20;
 const stepWidth = 26;
 const frames = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 const redrawMs = 100;
-/** Where lines are not rewritten in place, a step that takes long says so this often, and progress is told this often. */
-const [reminderMs, reportMs] = [10_000, 15_000];
 
 /**
- * Shows what happens, as it happens: every event, or the incidents and one line a system that is rewritten in place.
- *
- * Where the output is no terminal, that line is printed now and then.
+ * Shows what happens, as it happens: every event, or the incidents, and on a terminal one line a system that is rewritten
+ * in place.
  */
 export class Screen {
   readonly #terminal: Terminal;
@@ -95,14 +91,12 @@ export class Screen {
   readonly #progress = new Map<System, Progress>();
   readonly #timer: NodeJS.Timeout;
   #startedAt: number | undefined;
-  #reportedAt = 0;
   #isClosed = false;
 
   constructor(output: Output, showsAll: boolean) {
     this.#terminal = new Terminal(output);
     this.#showsAll = showsAll;
-    const look = this.#terminal.isLiving ? (): void => this.#draw() : (): void => this.#remind();
-    this.#timer = setInterval(look, redrawMs);
+    this.#timer = setInterval(() => this.#draw(), redrawMs);
     this.#timer.unref();
   }
 
@@ -123,7 +117,7 @@ export class Screen {
 
   /** Shows something that takes a while, from now until it is done. */
   step(name: string): Step {
-    const step: RunningStep = { name, detail: "", startedAt: performance.now(), saidAt: performance.now() };
+    const step: RunningStep = { name, detail: "", startedAt: performance.now() };
     this.#steps.add(step);
     if (this.#terminal.isLiving) this.#draw();
     else this.#terminal.print(`  ${name} ...`);
@@ -138,7 +132,6 @@ export class Screen {
   /** The first event is about to happen: times count from here. */
   begin(): void {
     this.#startedAt = Date.now();
-    this.#reportedAt = performance.now();
     const system = "system".padEnd(systemWidth);
     this.note(`\n${"time".padStart(8)}  ${system}  ${"who".padEnd(whoWidth)}  what`);
   }
@@ -246,22 +239,6 @@ export class Screen {
     });
     const clock = `${this.time(Date.now()).padStart(8)}  Ctrl-C ends it and leaves nothing behind`;
     return [[], ...lines, [["dim", clock]]];
-  }
-
-  #remind(): void {
-    const now = performance.now();
-    for (const step of this.#steps) {
-      if (now - step.saidAt < reminderMs) continue;
-      step.saidAt = now;
-      this.#terminal.print(`  ${step.name} ... ${elapsed(step).trim()}  ${step.detail}`);
-    }
-    if (this.#startedAt === undefined || this.#showsAll || now - this.#reportedAt < reportMs) return;
-    this.#reportedAt = now;
-    const texts = systems.flatMap((system) => {
-      const progress = this.#progress.get(system);
-      return progress === undefined ? [] : [`${system} ${progress.done} of ${progress.total}`];
-    });
-    this.#terminal.print(`${this.time(Date.now()).padStart(8)}  so far: ${texts.join(", ")}`);
   }
 }
 

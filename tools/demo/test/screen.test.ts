@@ -79,7 +79,7 @@ it("shows a step from its first moment on a terminal, then one line a system tha
 });
 
 it.each([
-  ["incidents and progress now and then", false, ["TAKEOVER  from A", " 15.00 s  so far: orders 1 of 10"]],
+  ["incidents", false, ["TAKEOVER  from A"]],
   ["every event where everything is asked for", true, ["ran       closed 5 orders", "TAKEOVER  from A"]],
 ])("prints plain lines on a pipe: a step's beginning and end, %s", (_, showsAll, endings) => {
   const stream = output(false);
@@ -96,7 +96,6 @@ it.each([
   expect(text).not.toContain(esc);
   expect(text.split("\n").filter((line) => line !== "")).toEqual([
     "  Synthesizing ...",
-    expect.stringMatching(/^ {2}Synthesizing \.\.\. 10\.\d s/),
     expect.stringMatching(/^ {2}✓ Synthesizing +11\.0 s {2}an assembly$/),
     expect.stringContaining("what"),
     ...endings.map((ending) => expect.stringContaining(ending)),

@@ -2,6 +2,7 @@
 
 import { type Clock, systemClock } from "@leasehold/client";
 import { isProgrammerError } from "../program-errors.ts";
+import { pause as interruptiblePause } from "../state-machines/timers.ts";
 import type { StreamEventRecord } from "./event.ts";
 
 /** How a batch is delivered; the names follow those of the event source mapping. */
@@ -103,20 +104,9 @@ function firstReported(records: readonly StreamEventRecord[], payload: unknown):
 }
 
 /** Waits; resolves early when the signal aborts. */
-export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const cancel = clock.schedule(done, delayMs, { background: true });
-    signal.addEventListener("abort", done, { once: true });
-  });
+export async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  // Ignored: it rejects for an abort alone.
+  await interruptiblePause(clock, delayMs, signal).catch(() => undefined);
 }
 
 /** Where a failed batch came from. */
