@@ -1,6 +1,7 @@
-import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
+import { type LeaseClient, type LeaseClientOptions, LeaseError } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
+import { isCancelled } from "../support/own-transaction.ts";
 import { type Dates, Host } from "./host.ts";
 import {
   calmWeather,
@@ -65,6 +66,24 @@ export interface Running<Parts> {
   /** Whether it judges by its own observation alone, for it does not know the service's time, or does not trust it. */
   readonly isBlind: boolean;
 }
+
+/** The error of work that fails, as any work may. */
+export class WorkError extends Error {
+  override readonly name = "WorkError";
+}
+
+const ofTheNetwork = ["LEASE_NO_ANSWER", "LEASE_THROTTLED", "LEASE_CONFLICT"];
+
+/**
+ * Expects errors of the client with these codes, those that a bad network brings about, those of work that fails, and that a
+ * user's own transaction was cancelled.
+ */
+export const expecting =
+  (...codes: readonly string[]) =>
+  (error: unknown): boolean =>
+    error instanceof WorkError ||
+    isCancelled(error) ||
+    (error instanceof LeaseError && [...ofTheNetwork, ...codes].includes(error.code));
 
 /** How a cluster is made. */
 export interface ClusterOptions<Parts> {

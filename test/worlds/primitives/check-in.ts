@@ -1,15 +1,9 @@
-import {
-  type Item,
-  type Lease,
-  type LeaseClient,
-  LeaseServiceError,
-  LeaseUnavailableError,
-} from "@leasehold/client";
+import type { Item, Lease, LeaseClient } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type CheckIn, type FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import type { CheckIn, FairLock } from "../../../packages/client/src/entries/fair.ts";
 import { type QueueTicket, ticketsIn } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import { Cluster, clockSkewMs, expecting, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
 import { drawn, isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
@@ -54,6 +48,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   drawn(2, "release", {}),
   ...mishaps(deskProcesses, 20_000),
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_QUEUE_FULL");
 
 /** One who comes by: what it has been told, and what it believes. */
 class Visitor {
@@ -316,14 +312,6 @@ export class Desk {
       this.world.fault(`${ticket.owner} was told that it waits, and has lost its ticket`);
     }
   }
-}
-
-function isExpected(error: unknown): boolean {
-  return (
-    error instanceof LeaseUnavailableError ||
-    error instanceof LeaseServiceError ||
-    error instanceof QueueFullError
-  );
 }
 
 export const checkIn: Simulation = {

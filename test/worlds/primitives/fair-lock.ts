@@ -1,11 +1,19 @@
-import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { type Item, type Lease, LeaseUnavailableError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type FairLock, QueueFullError } from "../../../packages/client/src/entries/fair.ts";
+import type { FairLock } from "../../../packages/client/src/entries/fair.ts";
 import { unresponsiveAfterMs } from "../../../packages/client/src/primitives/fair/queue.ts";
 import { type QueueTicket, ticketIdOf } from "../../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/queue-waiter.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import {
+  Cluster,
+  clockSkewMs,
+  expecting,
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  type Running,
+} from "../cluster.ts";
 import {
   drawn,
   isGrant,
@@ -47,6 +55,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   drawn(1, "giveUp", { which: fc.nat(50) }),
   ...mishaps(processes, 30_000),
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_QUEUE_FULL");
 
 /** How large a case is, and how much of it may go wrong. */
 interface QueueCase {
@@ -152,14 +162,6 @@ export class Queue {
     if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
-}
-
-function isExpected(error: unknown): boolean {
-  return (
-    error instanceof LeaseUnavailableError ||
-    error instanceof LeaseServiceError ||
-    error instanceof QueueFullError
-  );
 }
 
 /**

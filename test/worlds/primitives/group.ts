@@ -1,9 +1,9 @@
-import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
+import type { Lease, LeaseClient } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { LeaseGroup } from "../../../packages/client/src/entries/group.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
+import { Cluster, everyMishap, expecting, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import type { Release } from "../release.ts";
 import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
@@ -40,6 +40,8 @@ const step: fc.Arbitrary<GroupStep> = fc.oneof(
   drawn(2, "renew", { which: fc.nat(50) }),
   ...mishaps(processes),
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST");
 
 interface Candidate {
   readonly client: LeaseClient;
@@ -151,18 +153,6 @@ export class Contest {
       this.world.fault(`a transaction left ${[...tokens].join(" and ")}`);
     }
   }
-}
-
-const expectedCodes = [
-  "LEASE_UNAVAILABLE",
-  "LEASE_NO_ANSWER",
-  "LEASE_CONFLICT",
-  "LEASE_LOST",
-  "LEASE_THROTTLED",
-];
-
-function isExpected(error: unknown): boolean {
-  return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
 export const group: Simulation = {

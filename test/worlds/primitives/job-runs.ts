@@ -4,16 +4,18 @@ import fc from "fast-check";
 import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/index.ts";
 import { storedAttempts } from "../../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
-import { entriesOf, isCancelled, ownWrite, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs, type Holding } from "../beliefs.ts";
 import {
   Cluster,
   clockSkewMs,
   everyMishap,
+  expecting,
   leaseDurationMs,
   type Mishap,
   mishaps,
   type Running,
+  WorkError,
 } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
@@ -70,6 +72,8 @@ const step: fc.Arbitrary<JobStep> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE", "LEASE_RUNS_EXHAUSTED");
 
 /** How many work, how often at one slot, how far slots are apart, and how many of them count. */
 const usual = { workers: processes, attempts: maxAttempts, everyMs: slotMs, slots: 2 };
@@ -287,26 +291,6 @@ export class Schedule {
     const latest = Math.floor(this.world.clock.now() / this.#slotMs) * this.#slotMs;
     return new Date(latest - ago * this.#slotMs).toISOString();
   }
-}
-
-class WorkError extends Error {
-  override readonly name = "WorkError";
-}
-
-const expectedCodes = [
-  "LEASE_UNAVAILABLE",
-  "LEASE_NO_ANSWER",
-  "LEASE_THROTTLED",
-  "LEASE_LOST",
-  "LEASE_SLOT_DONE",
-  "LEASE_RUNS_EXHAUSTED",
-  // Of the user's own transaction.
-  "LEASE_CONFLICT",
-];
-
-function isExpected(error: unknown): boolean {
-  if (isCancelled(error)) return true;
-  return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 
 function isOutcome({ values }: { readonly values: object }): boolean {

@@ -2,7 +2,7 @@
  * Workflows that hold a lock by a keeper, and other callers of that lock. The state machines are those that the constructs
  * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
  */
-import { type Lease, type LeaseClient, LeaseError, type UpdateRequest } from "@leasehold/client";
+import type { Lease, LeaseClient, UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { Json } from "../../../packages/cdk/src/workflow/asl.ts";
@@ -18,7 +18,7 @@ import { kindOf } from "../../support/lease-writes.ts";
 import { workflowTerms } from "../../support/step-functions.ts";
 import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, type Mishap, type Running } from "../cluster.ts";
+import { Cluster, expecting, type Mishap, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { drawn, replacing, type Simulation, stepByStep, withoutTests } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -107,6 +107,8 @@ const work: Json = {
     Third: task("third", { End: true }),
   },
 };
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST");
 
 interface Sent {
   readonly execution: string;
@@ -387,18 +389,6 @@ export class KeptWorkflows {
 
 function nameOf(executionArn: string): string {
   return executionArn.slice(executionArn.lastIndexOf(":") + 1);
-}
-
-const expectedCodes = [
-  "LEASE_UNAVAILABLE",
-  "LEASE_NO_ANSWER",
-  "LEASE_LOST",
-  "LEASE_CONFLICT",
-  "LEASE_THROTTLED",
-];
-
-function isExpected(error: unknown): boolean {
-  return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
 /** The lock's proof is left out of the writes of a kind that the state machines send. */

@@ -1,9 +1,16 @@
-import { LeaseServiceError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { Leader, Leadership } from "../../../packages/client/src/entries/leader.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, everyMishap, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
+import {
+  Cluster,
+  everyMishap,
+  expecting,
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  retentionMs,
+} from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
 import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
@@ -133,7 +140,7 @@ export class Election {
   #resign(index: number): void {
     const running = this.world.processes[index];
     if (running === undefined) return;
-    this.world.watch(running, running.parts.leader.resign(), () => undefined, isServiceError);
+    this.world.watch(running, running.parts.leader.resign(), () => undefined, expecting());
   }
 
   #elected(process: Host, leadership: Leadership): void {
@@ -158,10 +165,6 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-}
-
-function isServiceError(error: unknown): boolean {
-  return error instanceof LeaseServiceError;
 }
 
 function isEnding({ values }: { readonly values: object }): boolean {

@@ -1,24 +1,24 @@
 /** Callers of locks that write under their leases, rightly or not, on hosts whose clocks are wrong, jump and are suspended. */
-import {
-  type AcquireOptions,
-  type Item,
-  type Lease,
-  type LeaseClient,
-  type LeaseClientOptions,
-  LeaseError,
-  type LeaseEvent,
-  type LeaseHandle,
-  type TransactionEntry,
+import type {
+  AcquireOptions,
+  Item,
+  Lease,
+  LeaseClient,
+  LeaseClientOptions,
+  LeaseEvent,
+  LeaseHandle,
+  TransactionEntry,
 } from "@leasehold/client";
 import type { LeaseAdmin } from "@leasehold/client/admin";
 import { isCooldownToken, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { entriesOf, isCancelled, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs } from "../beliefs.ts";
 import {
   Cluster,
   type ClusterOptions,
   clockSkewMs,
+  expecting,
   leaseDurationMs,
   type Mishap,
   mishaps,
@@ -109,14 +109,7 @@ interface Handle {
   readonly lease: Lease;
 }
 
-const expectedCodes = [
-  "LEASE_UNAVAILABLE",
-  "LEASE_NO_ANSWER",
-  "LEASE_LOST",
-  "LEASE_SLOT_DONE",
-  "LEASE_CONFLICT",
-  "LEASE_THROTTLED",
-];
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE");
 
 export class LockScene {
   readonly world: Cluster<Caller>;
@@ -412,8 +405,6 @@ export class LockScene {
     call: Promise<Value>,
     onValue: (value: Value) => void = () => {},
   ): void {
-    const isExpected = (error: unknown): boolean =>
-      isCancelled(error) || (error instanceof LeaseError && expectedCodes.includes(error.code));
     this.world.watch(running, call, onValue, isExpected);
   }
 }

@@ -2,7 +2,7 @@
  * Semaphores and read-write locks: callers in processes of their own, and what must hold of all that they believe in.
  * Checked after every write that takes effect, and whenever a caller is granted something.
  */
-import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import type { Item, Lease } from "@leasehold/client";
 import fc from "fast-check";
 import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detector.ts";
 import type { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
@@ -11,7 +11,15 @@ import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitive
 import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import {
+  Cluster,
+  clockSkewMs,
+  expecting,
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  type Running,
+} from "../cluster.ts";
 import { drawn, type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
@@ -70,6 +78,8 @@ const longWriters: fc.Arbitrary<Step> = fc.oneof(
   }),
   drawn(3, "wait", { ms: fc.integer({ min: 1, max: 1_000 }) }),
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_UPGRADE");
 
 /** A lease that was granted, and what it was for. */
 interface Grant extends Pick<Wish, "what" | "permits"> {
@@ -303,14 +313,6 @@ export class Seats {
       else this.world.fault(`${owner} reads while ${writer.owner} writes`);
     }
   }
-}
-
-function isExpected(error: unknown): boolean {
-  return error instanceof LeaseUnavailableError || error instanceof LeaseServiceError || isUpgrade(error);
-}
-
-function isUpgrade(error: unknown): boolean {
-  return (error as { code?: string }).code === "LEASE_UPGRADE";
 }
 
 /** Plants a mistake: what one of the form's methods writes, changed. */

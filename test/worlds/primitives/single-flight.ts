@@ -1,4 +1,4 @@
-import { type Lease, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
+import type { Lease, TransactionEntry, UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type {
@@ -12,7 +12,16 @@ import {
   flightSortKey,
 } from "../../../packages/client/src/primitives/single-flight/entry.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, everyMishap, type Mishap, mishaps, type Running, wallErrorMs } from "../cluster.ts";
+import {
+  Cluster,
+  everyMishap,
+  expecting,
+  type Mishap,
+  mishaps,
+  type Running,
+  WorkError,
+  wallErrorMs,
+} from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { drawn, isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -60,6 +69,8 @@ const step: fc.Arbitrary<FlightStep> = fc.oneof(
   }),
   ...mishaps(processes),
 );
+
+const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_CACHED_FAILURE");
 
 interface Place {
   readonly flights: SingleFlight;
@@ -346,16 +357,6 @@ function lastOf(forgotten: readonly Forgotten[], by: number): number | undefined
 
 function laterOf(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
-}
-
-class WorkError extends Error {
-  override readonly name = "WorkError";
-}
-
-const expectedCodes = ["LEASE_UNAVAILABLE", "LEASE_NO_ANSWER", "LEASE_THROTTLED", "LEASE_CACHED_FAILURE"];
-
-function isExpected(error: unknown): boolean {
-  return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 
 /** Plants a mistake: a mark with the last holder's own fencing token. */

@@ -11,9 +11,9 @@ import {
   taskAttributeNames,
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
-import { entriesOf, isCancelled, ownWrite, transactIn } from "../../support/own-transaction.ts";
+import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, type Mishap, type Running } from "../cluster.ts";
+import { Cluster, expecting, type Mishap, type Running, WorkError } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
@@ -52,6 +52,8 @@ export type TaskStep =
   | { readonly kind: "cancel" | "get"; readonly process: number; readonly id: string }
   | { readonly kind: "break"; readonly which: number }
   | { readonly kind: "night" };
+
+const isExpected = expecting("LEASE_TASK_LOST");
 
 interface Worker {
   readonly tasks: TaskSet;
@@ -430,15 +432,4 @@ export class Import {
       this.world.fault(`${id} is ${state} by ${after[releasedToken]}, and was held by ${holder}`);
     }
   }
-}
-
-class WorkError extends Error {
-  override readonly name = "WorkError";
-}
-
-const expectedCodes = ["LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_THROTTLED", "LEASE_TASK_LOST"];
-
-function isExpected(error: unknown): boolean {
-  if (isCancelled(error)) return true;
-  return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
