@@ -26,7 +26,6 @@ import {
   queueAttributeNames,
   ticketsIn,
 } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
-import { fromAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";
@@ -209,31 +208,6 @@ describe("a lease whose payload is no JSON", () => {
     await clock.advance(11_001);
     expect((await client.acquire("k")).held).toBe(true);
   });
-});
-
-it("a value that is neither a string nor a number is there, and no reader takes it", () => {
-  const item = fromAttributeValues({
-    pk: { S: "k" },
-    sk: { S: "lease" },
-    flag: { BOOL: true },
-    map: { M: {} },
-    list: { L: [] },
-    bytes: { B: new Uint8Array([1]) },
-    none: { NULL: true },
-    words: { SS: ["a"] },
-    text: { S: "7" },
-    number: { N: "7" },
-  });
-  expect(item).toEqual({
-    pk: "k",
-    sk: "lease",
-    ...{ flag: neither, map: neither, list: neither, bytes: neither, none: neither, words: neither },
-    text: "7",
-    number: 7,
-  });
-  for (const token of ["flag", "map", "list", "bytes", "none", "words"]) {
-    expect(() => readRecord({ ...item, ...heldLease, token: item?.[token] ?? "" })).toThrow(LeaseItemError);
-  }
 });
 
 const others = [
