@@ -173,7 +173,7 @@ test.each([0, -1, 0.5])("with %d ms left a handler runs under its lock all the s
 test("a function as once that gives no slot is refused, before anything is sent: the handler would run each time", async () => {
   const b = bench();
   const app = leased({ ...b.options, once: () => undefined as never }, () => "ran");
-  await expect(app({}, b.context())).rejects.toMatchObject({ option: "once" });
+  await expect(app({}, b.context())).rejects.toMatchObject({ option: "slot" });
   expect(b.store.requests).toEqual([]);
 });
 

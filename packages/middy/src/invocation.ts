@@ -39,9 +39,12 @@ export function readInvocation<TEvent>(
   const { key, once, client, timeoutMarginMs } = settings;
   const whenHeld = settings.whenHeld ?? defaultWhenHeld(event, once !== false);
   const asked = typeof key === "string" ? key : key(event, context);
-  if (typeof asked !== "string" || asked === "") {
-    throw new InvalidOptionsError("key", asked, "a function that gives a non-empty string for every event");
-  }
+  check(
+    typeof asked === "string" && asked !== "",
+    "key",
+    asked,
+    "a function that gives a non-empty string for every event",
+  );
   const { scheduledTime, time } = (event ?? {}) as TimedEvent;
   const named = scheduledTime ?? time;
   const date = new Date(typeof named === "string" ? named : Number.NaN);
@@ -56,10 +59,9 @@ export function readInvocation<TEvent>(
     return leftMs as number | undefined;
   };
   let slot: string | undefined;
-  if (typeof once === "function") {
-    slot = once(event, context);
-    check(slot !== undefined, "once", slot, "a function that gives a slot for every event");
-  } else if (once) {
+  // Without a slot the handler would run each time: the client refuses an empty one.
+  if (typeof once === "function") slot = once(event, context) ?? "";
+  else if (once) {
     if (triggeredAt === undefined) {
       const option = scheduledTime === undefined && time !== undefined ? "event.time" : "event.scheduledTime";
       const allowed = "an ISO time there or in event.time; for events without one, a function as once";
