@@ -36,33 +36,33 @@ async function expectRefusal(attempt: () => Anything, option: string, value: unk
 const badDurations = [Number.NaN, Number.POSITIVE_INFINITY, -1, 0.5, "1000", null, 2 ** 53];
 
 describe("a client is refused", () => {
-  const refused: [keyof LeaseClientOptions, unknown, object][] = [
-    ...badDurations.map((value): [keyof LeaseClientOptions, unknown, object] => [
-      "leaseDurationMs",
-      value,
-      {},
-    ]),
-    ["leaseDurationMs", 0, {}],
-    ["clockSkewMs", -1, {}],
-    ["clockSkewMs", 0.5, {}],
-    ["clockSkewMs", Number.NaN, {}],
-    ["clockSkewMs", 30_001, {}],
+  type Refused = [option: keyof LeaseClientOptions, value: unknown, others?: object];
+  const noStore = { store: undefined };
+  it.each<Refused>([
+    ...badDurations.map((value): Refused => ["leaseDurationMs", value]),
+    ["leaseDurationMs", 0],
+    ["clockSkewMs", -1],
+    ["clockSkewMs", 0.5],
+    ["clockSkewMs", Number.NaN],
+    ["clockSkewMs", 30_001],
     ["clockSkewMs", 501, { leaseDurationMs: 500 }],
-    ["retentionMs", -1, {}],
+    ["retentionMs", -1],
     ["retentionMs", 999, { clockSkewMs: 1_000 }],
-    ["owner", "", {}],
-    ["onEvent", "console.log", {}],
-  ];
-  it.each(refused)("with %s %s", async (option, value, others) => {
+    ["owner", ""],
+    ["onEvent", "console.log"],
+    ...[undefined, "", "ab", "with space", 7].map((name): Refused => ["tableName", name, noStore]),
+    ...[{}, null].map((sender): Refused => ["dynamodb", sender, { ...noStore, tableName: "leases" }]),
+    ...[{}, { now: () => 0, monotonic: () => 0 }, "system", null].map((part): Refused => ["clock", part]),
+    ...[{}, { token: () => "t" }, () => 0].map((part): Refused => ["randomness", part]),
+    ...[{}, { tableName: "t", update: () => undefined }, "leases", null].map(
+      (part): Refused => ["store", part],
+    ),
+  ])("with %s %o", async (option, value, others = {}) => {
     await expectRefusal(
       () => new LeaseClient({ store, ...others, [option]: value } as Anything),
       option,
       value,
     );
-  });
-
-  it.each([undefined, "", "ab", "with space", 7])("with the table name %s", async (tableName) => {
-    await expectRefusal(() => new LeaseClient({ tableName } as Anything), "tableName", tableName);
   });
 
   it("with an option that nobody knows", async () => {
@@ -77,19 +77,21 @@ describe("a client is refused", () => {
     await expectRefusal(() => new LeaseClient({ store, tableName: "leases" }), "store", store);
   });
 
-  it("with something that is no DynamoDB client", async () => {
-    const dynamodb = {};
-    await expectRefusal(
-      () => new LeaseClient({ tableName: "leases", dynamodb } as Anything),
-      "dynamodb",
-      dynamodb,
-    );
-  });
-
   it("with an owner or a table name that is too long", async () => {
     const [owner, tableName] = ["x".repeat(1_025), "x".repeat(256)];
     await expectRefusal(() => new LeaseClient({ store, owner }), "owner", owner);
     await expectRefusal(() => new LeaseClient({ tableName }), "tableName", tableName);
+  });
+
+  it("with a store without a table's name", async () => {
+    const { update, updateMany, transact, get, query, scan } = ScriptedStore.prototype;
+    const nameless = { update, updateMany, transact, get, query, scan };
+    await expectRefusal(() => new LeaseClient({ store: nameless } as Anything), "store.tableName", undefined);
+  });
+
+  it("with randomness whose token is no text", async () => {
+    const randomness = { token: () => 7, fraction: () => 0 };
+    await expectRefusal(() => new LeaseClient({ store, randomness } as Anything), "randomness.token()", 7);
   });
 
   it("without options", async () => {
@@ -118,44 +120,6 @@ describe("what is given for a client and is none", () => {
   it("of another copy of the package is told what to install", () => {
     expect(() => new Semaphore(new Foreign() as never, "k", { permits: 1 })).toThrow(
       /client is a LeaseClient of another copy of @leasehold\/client.*npm ls/,
-    );
-  });
-});
-
-describe("a client is refused at once with a part of the wrong shape:", () => {
-  const parts: [string, unknown][] = [
-    ["clock", {}],
-    ["clock", { now: () => 0, monotonic: () => 0 }],
-    ["clock", "system"],
-    ["clock", null],
-    ["randomness", {}],
-    ["randomness", { token: () => "t" }],
-    ["randomness", () => 0],
-    ["store", {}],
-    ["store", { tableName: "t", update: () => undefined }],
-    ["store", "leases"],
-    ["store", null],
-  ];
-  it.each(parts)("%s %j", async (option, value) => {
-    await expectRefusal(() => new LeaseClient({ store, [option]: value } as Anything), option, value);
-  });
-
-  it("a store without a table's name", async () => {
-    const { update, updateMany, transact, get, query, scan } = ScriptedStore.prototype;
-    const nameless = { update, updateMany, transact, get, query, scan };
-    await expectRefusal(() => new LeaseClient({ store: nameless } as Anything), "store.tableName", undefined);
-  });
-
-  it("randomness whose token is no text", async () => {
-    const randomness = { token: () => 7, fraction: () => 0 };
-    await expectRefusal(() => new LeaseClient({ store, randomness } as Anything), "randomness.token()", 7);
-  });
-
-  it("a client of the SDK that is null", async () => {
-    await expectRefusal(
-      () => new LeaseClient({ tableName: "leases", dynamodb: null } as Anything),
-      "dynamodb",
-      null,
     );
   });
 });
