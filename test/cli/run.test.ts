@@ -1,4 +1,4 @@
-import { LeaseClient, type LeaseStore } from "@leasehold/client";
+import { LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it, vi } from "vitest";
@@ -21,6 +21,20 @@ describe("leasehold run", () => {
     expect(JSON.parse(stdout)).toMatchObject({ operation: "update", tableName: store.tableName });
     expect(await new LeaseClient({ store }).inspect("k")).toBeUndefined();
   });
+});
+
+it.each([
+  [75, "is held by bob;", []],
+  [80, "is done; nothing to do", ["--slot", "2026-11-22"]],
+])("leasehold run ends with %i where the service does not tell more: %s", async (exitCode, text, flags) => {
+  const { store, clock, holder } = lockTable();
+  const lease = await holder("bob").acquire("k", { slot: "2026-11-22" });
+  if (flags.length > 0) await lease.complete();
+  const query = () => Promise.reject(new LeaseServiceError("LEASE_SERVICE_FAILED", "busy"));
+  const { code, stderr } = await leasehold(["run", "k", ...flags, "--", "true"], {
+    ...{ store: changedStore(store, { query }), clock, env: { PATH: process.env.PATH } },
+  });
+  expect([code, stderr]).toEqual([exitCode, expect.stringContaining(text)]);
 });
 
 describe("a second kind of use of one key", () => {
