@@ -2,6 +2,7 @@ import { LeaseConfigurationError, LeaseTableError } from "@leasehold/client";
 import { conformanceChecks } from "@leasehold/client/conformance";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
+import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import { leasehold } from "../support/command-line.ts";
 import { itemsOf, put } from "../support/foreign-items.ts";
 import { wrongStores } from "../support/wrong-stores.ts";
@@ -98,12 +99,15 @@ describe("leasehold conformance", () => {
     expect([second.code, second.stderr]).toEqual([78, expect.stringContaining("leasehold table create")]);
   });
 
-  it("ends when it is interrupted, and leaves nothing", async () => {
-    const controller = new AbortController();
+  it("ends when it is interrupted while it writes, and leaves nothing", async () => {
+    const stop = new AbortController();
     const store = new MemoryLeaseStore();
-    controller.abort(new Error("SIGINT"));
-    const { code } = await leasehold(["conformance"], { store, signal: controller.signal });
-    expect(code).not.toBe(0);
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      stop.abort(new Interruption("SIGINT"));
+      return await update(...call);
+    };
+    expect((await leasehold(["conformance"], { store, signal: stop.signal })).code).toBe(130);
     expect(await itemsOf(store)).toEqual([]);
   });
 });
