@@ -14,7 +14,7 @@ const preamble = `
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from "@leasehold/local";
+import { startApp } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import type { Logger } from "@aws-lambda-powertools/logger";
 import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";

@@ -4,7 +4,6 @@ import { StateMachines } from "../../tools/local/src/state-machines/state-machin
 import type { ServiceCall } from "../../tools/local/src/state-machines/task.ts";
 
 export const machineArn = "arn:aws:states:eu-central-1:123456789012:stateMachine:test";
-export const startTime: number = Date.UTC(2026, 0, 1);
 
 /** A state machine over a clock that the test moves. */
 export interface Bench {
@@ -16,14 +15,15 @@ export interface Bench {
 }
 
 /** Defines one machine; `definition` without QueryLanguage is in JSONata. */
-export function bench(
-  definition: object,
-  call: ServiceCall = async () => null,
-  random: () => number = () => 0.5,
-): Bench {
-  const clock = new ManualClock(startTime);
+export function bench(definition: object, call: ServiceCall = async () => null): Bench {
+  const clock = new ManualClock(Date.UTC(2026, 0, 1));
   const events: StateMachineEvent[] = [];
-  const machines = new StateMachines({ clock, call, random, onEvent: (event) => events.push(event) });
+  const machines = new StateMachines({
+    clock,
+    call,
+    random: () => 0.5,
+    onEvent: (event) => events.push(event),
+  });
   machines.define({
     arn: machineArn,
     name: "test",

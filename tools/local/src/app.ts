@@ -182,7 +182,7 @@ export class LocalApp implements AsyncDisposable {
 }
 
 /** Nothing in the app, or more than one thing, is called like this; the message lists what there is. */
-export class UnknownResourceError extends Error {
+class UnknownResourceError extends Error {
   constructor(kind: string, id: string, known: readonly ResourceName[], isAmbiguous: boolean) {
     const names = known.map(({ path, logicalId }) => path ?? logicalId).join(", ");
     const problem = isAmbiguous ? `more than one ${kind} is` : `no ${kind} is`;

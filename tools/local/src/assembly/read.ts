@@ -34,10 +34,6 @@ interface AssetManifest {
  * Reads a cloud assembly (`cdk.out`), without its stages. Nothing is resolved yet.
  *
  * Rejects with AssemblyError if there is no manifest, or if a file of it is missing or is not JSON.
- *
- * ```ts
- * const app = resolveApp(await readAssembly("cdk.out"));
- * ```
  */
 export async function readAssembly(directory: string): Promise<Assembly> {
   const root = resolve(directory);

@@ -1,5 +1,7 @@
 // The raw assembly, and AppSpec: the plain data that it is resolved to.
 
+import type { FunctionDefinition } from "../lambda/types.ts";
+
 /** Plain data as it stands in a template. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
@@ -60,17 +62,12 @@ export interface TableSpec extends ResourceName {
 }
 
 /** A function to run. */
-export interface FunctionSpec extends ResourceName {
+export interface FunctionSpec
+  extends ResourceName,
+    Omit<FunctionDefinition, "name" | "arn" | "codeDir" | "retryDelayMs"> {
   /** The directory of its code; undefined for inline code. */
   readonly codeDir: string | undefined;
   readonly inlineCode: string | undefined;
-  readonly handler: string;
-  readonly environment: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
-  readonly memoryMb: number;
-  readonly reservedConcurrency: number | undefined;
-  /** How often a failed asynchronous invocation is tried again. */
-  readonly retries: number;
 }
 
 /** A table's stream that feeds a function. */

@@ -32,13 +32,6 @@ export interface StateMachinesOptions {
  *
  * A tool for development and tests: everything is in memory and gone at the end. It does Pass, Task (with task
  * tokens), Choice, Wait, Succeed, Fail, Parallel and inline Map, and refuses the rest when it is defined.
- *
- * ```ts
- * const machines = new StateMachines({ clock: systemClock, call: async (resource, args) => ({ resource, args }) });
- * machines.define({ arn, name: "nightly", definition });
- * const { executionArn } = machines.start({ stateMachineArn: arn, input: {} });
- * const { status, output } = await machines.finished(executionArn);
- * ```
  */
 export class StateMachines {
   readonly #interpreter: Interpreter;

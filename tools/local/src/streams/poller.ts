@@ -169,12 +169,16 @@ interface ReadResult {
 /** The most that the service gives in one answer. */
 const readLimit = 1000;
 
+/** An iterator lives for 15 minutes, and records for 24 hours; DynamoDB Local on a busy machine loses a position sooner. */
+const lostPosition: ReadonlySet<string> = new Set(["ExpiredIteratorException", "TrimmedDataAccessException"]);
+
 /** Reads one shard of a table's stream from front to back. */
 class ShardReader {
   readonly shardId: string;
   readonly #client: DynamoDBStreamsClient;
   readonly #streamArn: string;
   #iterator: string | undefined;
+  #lastSequenceNumber: string | undefined;
 
   constructor(client: DynamoDBStreamsClient, streamArn: string, shardId: string) {
     this.#client = client;
@@ -183,20 +187,47 @@ class ShardReader {
   }
 
   /** Finds its position. Records that are written after this has resolved are all read. */
-  async open(ShardIteratorType: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
-    const position = { StreamArn: this.#streamArn, ShardId: this.shardId, ShardIteratorType };
-    const command = new GetShardIteratorCommand(position);
-    this.#iterator = (await this.#client.send(command, { abortSignal: signal })).ShardIterator;
+  async open(position: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
+    this.#iterator = await this.#iteratorAt({ ShardIteratorType: position }, signal);
   }
 
   /** Reads what there is now. */
   async read(signal: AbortSignal): Promise<ReadResult> {
     if (this.#iterator === undefined) return { records: [], closed: true };
     const command = new GetRecordsCommand({ ShardIterator: this.#iterator, Limit: readLimit });
-    const { Records: records = [], NextShardIterator: next } = await this.#client.send(command, {
-      abortSignal: signal,
+    try {
+      const { Records: records = [], NextShardIterator: next } = await this.#client.send(command, {
+        abortSignal: signal,
+      });
+      this.#lastSequenceNumber = records.at(-1)?.dynamodb?.SequenceNumber ?? this.#lastSequenceNumber;
+      this.#iterator = next;
+      return { records, closed: next === undefined };
+    } catch (error) {
+      if (!lostPosition.has((error as Error).name)) throw error;
+      this.#iterator = await this.#resume((error as Error).name, signal);
+      return { records: [], closed: false };
+    }
+  }
+
+  #resume(reason: string, signal: AbortSignal): Promise<string | undefined> {
+    const last = this.#lastSequenceNumber;
+    return last === undefined || reason === "TrimmedDataAccessException"
+      ? this.#iteratorAt({ ShardIteratorType: "TRIM_HORIZON" }, signal)
+      : this.#iteratorAt({ ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: last }, signal);
+  }
+
+  async #iteratorAt(
+    position: {
+      readonly ShardIteratorType: "TRIM_HORIZON" | "LATEST" | "AFTER_SEQUENCE_NUMBER";
+      readonly SequenceNumber?: string;
+    },
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const command = new GetShardIteratorCommand({
+      StreamArn: this.#streamArn,
+      ShardId: this.shardId,
+      ...position,
     });
-    this.#iterator = next;
-    return { records, closed: next === undefined };
+    return (await this.#client.send(command, { abortSignal: signal })).ShardIterator;
   }
 }
