@@ -9,8 +9,6 @@ const isolated = [
   // What has been left in the same thread reads the environment that they set, and asks their servers.
   "test/client/light-credentials.test.ts",
   "test/client/own-dynamodb-client.test.ts",
-  // It counts the listeners of the process.
-  "test/middy/lock.test.ts",
   "test/client/old-sdk.test.ts",
 ];
 const onAnEngine = ["test/{integration,fault,e2e}/**/*.test.ts"];
