@@ -90,14 +90,12 @@ export interface Play<Step, Scene extends Stage<Step>> {
   readonly mostSteps: number;
   readonly opening?: readonly Step[];
   readonly make: (world: World, tamper: Tamper | undefined) => Scene;
-  /** Follows the opening steps. */
-  readonly begin?: (scene: Scene) => Promise<void>;
   readonly end: (scene: Scene) => Promise<void>;
 }
 
 /** Takes one step after the other; what is violated on the way ends it at once. */
 export function stepByStep<Step, Scene extends Stage<Step>>(play: Play<Step, Scene>): Simulation["play"] {
-  const { step, fewestSteps = 30, mostSteps, opening = [], make, begin, end } = play;
+  const { step, fewestSteps = 30, mostSteps, opening = [], make, end } = play;
   const all = fc.array(step, { minLength: fewestSteps, maxLength: mostSteps });
   return async (world, { tamper }) => {
     const [steps = []] = fc.sample(all, { seed: world.seed, numRuns: 1 });
@@ -108,7 +106,6 @@ export function stepByStep<Step, Scene extends Stage<Step>>(play: Play<Step, Sce
       world.check();
     };
     for (const one of opening) await take(one);
-    await begin?.(scene);
     for (const one of steps) await take(one);
     world.tell("step", "the end");
     await end(scene);

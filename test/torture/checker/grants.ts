@@ -25,7 +25,7 @@ const kindOf: ReadonlyMap<string, HoldKind> = new Map([
 ]);
 
 /** The calls that ask for a lease, of callers and not of registers. */
-export function isAcquisition({ subject, action }: Operation): boolean {
+function isAcquisition({ subject, action }: Operation): boolean {
   return subject !== "register" && subject !== "singleFlight" && kindOf.has(action);
 }
 

@@ -40,7 +40,7 @@ const settleMs = 600_000;
 const waitMs = 120_000;
 /** After a release that the stream tells, a waiter has the lock: the stream's delay, and late answers on its way. */
 const wakeMs = 20_000;
-export type WorkflowStep =
+type WorkflowStep =
   | Mishap
   | { readonly kind: "start" }
   | { readonly kind: "stop"; readonly which: number }
@@ -121,7 +121,7 @@ interface Rival {
   lease: Lease | undefined;
 }
 
-export class KeptWorkflows {
+class KeptWorkflows {
   readonly world: Cluster<Rival>;
   readonly #steps: UnreliableSteps;
   readonly #workflow: string;

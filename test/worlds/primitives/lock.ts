@@ -111,6 +111,7 @@ interface Handle {
 
 const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE");
 
+/** Callers of locks, and what must hold of all that they believe and write. */
 export class LockScene {
   readonly world: Cluster<Caller>;
   readonly #beliefs: Beliefs;
