@@ -21,7 +21,7 @@ Ctrl-C loses nothing: the next run goes on where this one stopped.`;
 /** A test that takes so much longer than it does alone hangs. */
 const testTimeoutMs = 3_000;
 const slowTestTimeoutMs = 20_000;
-/** A test that takes longer alone judges what no quicker one reaches, and at last what none has seen or explained. */
+/** What takes longer alone, and worlds, judge what nothing quicker reaches, and at last what none has seen or explained. */
 const quickMs = 250;
 const withReason = new Set(explained.flatMap(({ mutants: keys }) => keys));
 
@@ -260,9 +260,10 @@ class Run {
     const hitLimits: Record<string, number> = {};
     const costs = new Map<string, number>();
     const reachedQuickly = new Set<string>();
-    for (const { tests } of Object.values(this.#coverage.files))
+    const isQuick = (file: string, ms: number): boolean => ms <= quickMs && !file.includes("/worlds.");
+    for (const [file, { tests }] of Object.entries(this.#coverage.files))
       for (const { hits, ms } of Object.values(tests))
-        if (ms <= quickMs) for (const id in hits) reachedQuickly.add(id);
+        if (isQuick(file, ms)) for (const id in hits) reachedQuickly.add(id);
     for (const [file, { of, tests }] of Object.entries(this.#coverage.files)) {
       if (this.#suite[file] !== of) continue;
       for (const [test, { hits, ms }] of Object.entries(tests)) {
@@ -270,7 +271,7 @@ class Run {
         const ids = Object.keys(hits).filter((id) => {
           const key = this.#byId.get(id)?.key ?? "";
           const passed = this.#kept[key]?.passed?.has(this.#asItIs(file)) === true;
-          const isLeft = ms > quickMs && reachedQuickly.has(id);
+          const isLeft = !isQuick(file, ms) && reachedQuickly.has(id);
           return alive.has(id) && (isLast ? isLeft && !withReason.has(key) : !passed && !isLeft);
         });
         if (ids.length === 0) continue;
