@@ -95,6 +95,8 @@ class Run {
     const of = hash(...this.#sourceHashes.values());
     const coverage = read<Coverage>(coverageFile);
     this.#coverage = coverage?.of === of ? coverage : { of, files: {}, loaded: [] };
+    for (const file of Object.keys(this.#coverage.files))
+      if (!(file in this.#suite)) delete this.#coverage.files[file];
     const { files = [], mutants: kept = {} } = read<Stored>(resultsFile) ?? {};
     for (const mutant of mutants) {
       const known = kept[mutant.key];
