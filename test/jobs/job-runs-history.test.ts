@@ -130,6 +130,8 @@ describe("the history of a run", () => {
     expect(stored(now, lost.expiresAt - 5)).toMatchObject({ owner: "dead", endedAt: lost.expiresAt - 5 });
     expect(stored({ ...now, token: "of another" }, clock.now())).toBeUndefined();
     expect(stored(undefined, clock.now())).toBeUndefined();
+    const { [runAttributeNames.attempt]: _, ...countless } = now;
+    expect(stored(countless, clock.now())).toBeUndefined();
   });
 
   test("leaves out an attempt that an operator broke or took back, once another has begun", async () => {

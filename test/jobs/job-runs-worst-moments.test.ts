@@ -270,6 +270,7 @@ describe("bad input", () => {
     "2026-02-30T00:00:00.000Z",
     "+010000-01-01T00:00:00.000Z",
     undefined,
+    Symbol("slot"),
     new Date(8.64e15),
   ])("the slot %s is refused by name, and nothing is sent", async (bad) => {
     const runs = runsOf("a");
@@ -308,6 +309,7 @@ describe("bad input", () => {
       ["describeError", async () => runsOf("a", { describeError: "name" as never })],
       ["options.maxAttempt", async () => runsOf("a", { maxAttempt: 3 } as never)],
       ["run", () => runs.takeBack(undefined as never)],
+      ["run", () => runs.takeBack(5 as never)],
       ["run", () => runs.takeBack(unreadable as never)],
       ["run.attempt", () => runs.takeBack({ slot, attempt: 1.5, endedAt: 5 })],
       ["run.endedAt", () => runs.takeBack({ slot, attempt: 1, endedAt: "then" as never })],
@@ -366,6 +368,7 @@ describe("bad input", () => {
     const long = await remarkAfter(runs, new Error("€".repeat(1000)));
     expect(long).toMatch(/^Error: €+…$/);
     expect(new TextEncoder().encode(long).length).toBeLessThanOrEqual(1024);
+    expect(await remarkAfter(runs, "e".repeat(1_024))).toBe("e".repeat(1_024));
     expect(await remarkAfter(runs, "a text\ud800")).toBe("a text\ufffd");
     expect(await remarkAfter(runs, Object.create(null))).toBe("an error that could not be described");
     const quiet = runsOf("a", { maxAttempts: 9, describeError: () => "" });
