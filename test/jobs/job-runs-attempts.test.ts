@@ -134,6 +134,25 @@ describe("calls of one object with reentrant", () => {
 describe("an attempt that succeeds in a transaction of its own", () => {
   const send = (entries: LeaseTransactItem[]) => transactIn(store, entriesOf(entries));
 
+  test.each([
+    ["returns", undefined],
+    ["throws", new Error("too late")],
+  ])("has released its lease, and sends no more when its work %s", async (_, error) => {
+    const at = new Date(slot);
+    const schedule = { next: (after: Date) => (after < at ? at : undefined) };
+    const reasons: unknown[] = [];
+    const report = await runsOf("a").backfill({ schedule, since: slot }, async ({ lease, succeedIn }) => {
+      await succeedIn(send);
+      reasons.push(lease.signal.reason);
+      if (error !== undefined) throw error;
+    });
+    const outcome =
+      error === undefined ? { succeeded: [slot], failed: [] } : { succeeded: [], failed: [{ slot, error }] };
+    expect(report).toMatchObject(outcome);
+    expect(reasons).toMatchObject([{ reason: "released" }]);
+    expect(store.calls.map(({ method }) => method)).toEqual(["query", "update", "transact"]);
+  });
+
   test("has not succeeded without it, when its client is closed while it is sent", async () => {
     const client = clientOf("a");
     const running = new JobRuns(client, job).run(slot, ({ succeedIn }) =>
