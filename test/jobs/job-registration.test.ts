@@ -86,6 +86,28 @@ describe.each<[string, JobRunsOptions]>([
     expect(await entryAfter(other)).toMatchObject(other);
   });
 
+  test("stays as it is when another process finds it less than a day old", async () => {
+    await run(runsOf(options));
+    const before = entry();
+    expect(await entryAfter(options, 23 * hourMs)).toEqual(before);
+  });
+
+  test("is kept for longer when another process finds it more than a day old", async () => {
+    await run(runsOf(options));
+    const before = Number(entry()?.[timeToLive]);
+    expect(Number((await entryAfter(options, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
+  });
+
+  test("is kept for long again when a table without ttl has lost that time", async () => {
+    await run(runsOf(options));
+    store.table.updateNow({
+      ...{ key, update: "REMOVE #ttl", condition: "attribute_exists(#ttl)", returnsItem: false },
+      ...{ names: { "#ttl": timeToLive }, values: {} },
+    });
+    expect(entry()).not.toHaveProperty(timeToLive);
+    expect((await entryAfter(options))[timeToLive]).toEqual(expect.any(Number));
+  });
+
   test("is there after each run, of every process, also where runs are kept for less than a day", async () => {
     const begin = (): JobRuns => runsOf({ ...options, keepForMs: hourMs });
     const runEachHour = async (runs: JobRuns, times: number): Promise<void> => {
