@@ -361,6 +361,20 @@ describe("before an answer has told the time", () => {
     await end(process);
   });
 
+  it("a schedule without a signal asks again, and runs its slots", async () => {
+    const at = new Date(start + hourMs / 2);
+    const next = (after: Date): Date | undefined => (after < at ? at : undefined);
+    const ended = new JobRuns(new LeaseClient({ store, clock }), "report").schedule(
+      { next },
+      ({ slot, attempt }) => void ran.push({ slot, by: "a", at: slot, attempt }),
+      { onFailure: (error) => void failures.push([undefined, (error as Error).message]) },
+    );
+    await clock.advance(hourMs);
+    await ended;
+    expect(failures).toEqual(Array(2).fill([undefined, "too busy"]));
+    expect(slotsRun()).toEqual(["09:00"]);
+  });
+
   it("a schedule goes on by its own clock where the policy does not allow it to ask", async () => {
     store.get = () => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "not allowed"));
     const process = begin("a");
