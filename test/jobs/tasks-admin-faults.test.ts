@@ -70,20 +70,34 @@ describe("what people's calls cost", () => {
   });
 });
 
-test("get finds a task that begins again while it looks in both places", async () => {
+test.each([
+  ["begins again", "waiting"],
+  ["begins again and ends once more", "cancelled"],
+])("get finds a task that %s while it looks in both places", async (_, state) => {
   await parkAll(1);
   const get = store.get.bind(store);
+  const other = setOf("b");
   let reads = 0;
   store.get = async (...call) => {
     reads += 1;
-    if (reads === 2) await setOf("b").requeue("1");
-    return await get(...call);
+    const isSecond = reads === 2;
+    if (isSecond) await other.requeue("1");
+    const item = await get(...call);
+    if (isSecond && state === "cancelled") await other.cancel("1");
+    return item;
   };
-  expect(await setOf("a").get("1")).toMatchObject({ state: "waiting" });
+  expect(await setOf("a").get("1")).toMatchObject({ state });
 });
 
 describe("a cancel", () => {
   beforeEach(() => addTo(1));
+
+  test("whose answer is lost is repeated, and known again without another read", async () => {
+    const set = setOf("a");
+    store.next("answer lost");
+    const requests = await requestsOf(async () => expect(await inTime(set.cancel("1"))).toBe(true));
+    expect(requests).toEqual(["get", "transact", "transact"]);
+  });
 
   test("finds the task claimed since its read, and leaves it alone", async () => {
     meanwhile(async () => void (await claimed("b")));
@@ -147,6 +161,25 @@ describe("letting many tasks begin again", () => {
     expect(requests.filter((method) => method === "transact")).toHaveLength(7);
     expect(await setOf("a").counts()).toMatchObject({ waiting: 4, parked: 0 });
   });
+
+  test.each([{}, { by: "alice" }])(
+    "counts what another has requeued since it was read, whatever became of it, in one more request: %o",
+    async (trace) => {
+      await parkAll(5);
+      meanwhile(async () => {
+        const other = setOf("b");
+        await other.requeue("3");
+        await other.requeue("5");
+        for (let task = await other.claim(); task !== undefined; task = await other.claim()) {
+          if (task.id === "5") await task.succeed();
+        }
+      });
+      const requests = await requestsOf(async () => expect(await setOf("a").requeueAll(trace)).toBe(5));
+      expect(await setOf("a").counts()).toMatchObject({ waiting: 3, running: 1, succeeded: 1, parked: 0 });
+      // Three are the other's.
+      expect(requests.filter((method) => method === "transact")).toHaveLength(5);
+    },
+  );
 
   test("ends where a filter throws, and says so", async () => {
     await parkAll(1);
