@@ -86,11 +86,23 @@ describe("a claim of a task with a serial key", () => {
     expect(last()).toBe("2");
   });
 
-  test("of a task that has ended since it was seen is refused, and its key is free", async () => {
-    const seen = stored("1");
-    await (await setOf("other").claim())?.succeed();
-    expect((await attempt(seen)).outcome).toMatchObject({ isParked: false, isKeyBusy: false });
-  });
+  test.each([
+    ["waited", ["get", "transact"]],
+    ["ran", ["get"]],
+  ])(
+    "of a task that %s when it was seen, and has ended, is refused: its key is free",
+    async (then, calls) => {
+      const waiting = stored("1");
+      const other = await setOf("other").claim();
+      const seen = then === "ran" ? stored("1") : waiting;
+      await other?.succeed();
+      const outcome = { isParked: false, isKeyBusy: false, claimableInMs: Number.POSITIVE_INFINITY };
+      expect(await attempt(seen)).toEqual({ outcome, calls });
+      await clock.advance(0);
+      // There is nothing to take back.
+      expect(store.count("update")).toBe(0);
+    },
+  );
 
   test("of a task that failed since it was seen has its remark", async () => {
     const other = await setOf("other").claim();

@@ -360,6 +360,12 @@ describe("of the tasks that may be claimed later", () => {
     expect(soonestBeside("d")).toEqual({ sortKey: "c", at: 30 });
   });
 
+  test("what lies after one sort key, up to and including another, is forgotten", () => {
+    for (const [index, sortKey] of [..."abcde"].entries()) upcoming.set(sortKey, index);
+    upcoming.forget("b", "d");
+    expect([..."abcde"].filter(isRemembered)).toEqual(["a", "b", "e"]);
+  });
+
   test("of 2,000 tasks, the 1,000 that may be claimed first are remembered, and the others are cut in bulk", () => {
     const timeOf = (index: number) => (index * 7_919) % 2_000;
     const sortKeyAt = new Map<number, string>();

@@ -22,6 +22,12 @@ beginAnew();
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
   new TaskSet(clientOf(owner), "set", options);
 const counts = () => setOf("reader").counts();
+/** An array that cannot be read. */
+const revoked = (): TaskSet[] => {
+  const { proxy, revoke } = Proxy.revocable<TaskSet[]>([], {});
+  revoke();
+  return proxy;
+};
 
 describe("a loop over a set", () => {
   test("fails a task that its body left open, at most as often as it has attempts", async () => {
@@ -244,12 +250,15 @@ describe("processing a set", () => {
     expect(remarks.slice(1)).toEqual(["an error that could not be described", "4"]);
   });
 
-  test("counts a task as parked whose last worker was lost", async () => {
-    await add(1, { maxAttempts: 1 });
+  test("counts a task as parked whose last worker was lost, and none that another has claimed first", async () => {
+    await add(2, { maxAttempts: 1 });
     await setOf("dead", { heartbeat: false }).claim();
     await clock.advance(pastLeaseMs);
-    const summary = await setOf("a").process(() => expect.unreachable());
-    expect(summary).toMatchObject({ parked: 1, succeeded: 0 });
+    const runs = Promise.all(["a", "b"].map((owner) => setOf(owner).process(() => undefined)));
+    await clock.advance(10_000);
+    const [one, other] = await runs;
+    expect((one?.parked ?? 0) + (other?.parked ?? 0)).toBe(1);
+    expect((one?.succeeded ?? 0) + (other?.succeeded ?? 0)).toBe(1);
   });
 
   test("releases what its caller's signal cuts off, without counting the attempt", async () => {
@@ -398,6 +407,7 @@ test.each<[option: string, call: (set: TaskSet) => unknown]>([
   ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: [set] })],
   ["moreUrgent", (set) => set.work({ moreUrgent: Array(2).fill(setOf("b")) }).next()],
   ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: new Array(1) })],
+  ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: revoked() })],
   ["moreUrgent", (set) => set.process(() => 1, { moreUrgent: setOf("b") as never })],
   ["id", (set) => set.get("")],
   ["id", (set) => set.cancel("x".repeat(513))],
