@@ -713,4 +713,22 @@ export const explained: readonly Explained[] = [
       "packages/client/src/primitives/single-flight/process-memory.ts: if (this.#forMs === 0 || (kept !== undefined && kept.fencingToken > entry.fencingToken)) return;: this.#forMs === 0 ⇒ false",
     ],
   },
+  {
+    why: "It makes a difference only where a clock was set back by exactly a minute: done slots are refused as done.",
+    mutants: [
+      "packages/jobs/src/runs/scheduling.ts: if (now < seenUntil - limits.slotAheadMs) seenUntil = now;: now < seenUntil - limits.slotAheadMs ⇒ now <= seenUntil - limits.slotAheadMs",
+    ],
+  },
+  {
+    why: "An addition insists on what is not there: only an item that is there refuses it, and each store brings that item.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: const areOwn = known.every((refusal) => refusal?.item?.[taskAttributeNames.addedAt] === now);: refusal?.item?.[taskAttributeNames.addedAt] ⇒ refusal?.item[taskAttributeNames.addedAt]",
+    ],
+  },
+  {
+    why: "There is always a signal: its only caller gives that of an open client.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: terms.signal?.throwIfAborted();: terms.signal?.throwIfAborted ⇒ terms.signal.throwIfAborted",
+    ],
+  },
 ];
