@@ -59,7 +59,7 @@ test("processes of the last release and of now keep every rule together", async 
 
 // Side by side, for each takes a quarter of a minute of real time, and most of that is waiting.
 describe.concurrent("a planted mistake is found", () => {
-  const attempts = 5;
+  const attempts = 3;
 
   test.for(plants.map((plant) => [plant.what, plant] as const))(
     "%s",

@@ -14,6 +14,8 @@ export const terms = {
   maxWaiters: 12,
   /** How long a caller waits in the fair lock's line. Dead waiters hold it up for 11 s. */
   fairWaitMs: 20_000,
+  /** A lock that is free for less is free for too short a time to pass a silent waiter, even a dead one. */
+  undisturbedMs: 9_000,
   /** How long the other callers wait. */
   waitMs: 3_000,
   /** How long a value of single flight is fresh. */

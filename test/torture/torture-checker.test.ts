@@ -107,9 +107,25 @@ const failed = operation(21, 22, {
   ...{ process: "a", subject: "tasks", action: "fail", details: { attempt: 1 } },
 });
 
-const waiter = (from: number, joinedAt: number | undefined, to: number, fencingToken: number): Operation =>
-  operation(from, to, { subject: "fair", joinedAt, details: { fencingToken } });
+const waiter = (
+  from: number,
+  joinedAt: number | undefined,
+  to: number | undefined,
+  fencingToken: number,
+): Operation => operation(from, to, { subject: "fair", joinedAt, details: { fencingToken } });
+const had = waiter(0, undefined, 5, 1);
 const newcomer = { ...waiter(30, 35, 50, 2), process: "p2" };
+const dead = waiter(10, 20, undefined, 0);
+/** One that a later caller has passed after 12 s. */
+const longWaiter = waiter(10, 20, 15_000, 3);
+const passing = [had, longWaiter, { ...waiter(30, 35, 12_000, 2), process: "p2" }];
+const frozen = [event(9_000, "freeze"), event(9_500, "thaw")];
+const fairHold = (from: number, until: number, fencingToken: number): Hold =>
+  hold(from, until, { primitive: "fair", fencingToken, process: "p3" });
+const inVain = (inLineUntil: number): Operation => ({
+  ...operation(10, 15_000, { subject: "fair", joinedAt: 20, inLineUntil }),
+  outcome: "refused",
+});
 const standing = Array.from({ length: 13 }, (_, index) =>
   operation(index, undefined, { subject: "fair", joinedAt: index + 1, inLineUntil: 1_000 }),
 );
@@ -333,21 +349,43 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   "order of the line": [
     [
       "a waiter that was overtaken",
-      { operations: [waiter(10, 20, 60, 3), newcomer] },
-      { operations: [waiter(10, 40, 60, 3), newcomer] },
+      { operations: [had, waiter(10, 20, 60, 3), newcomer] },
+      { operations: [had, waiter(10, 40, 60, 3), newcomer] },
     ],
     [
-      "a waiter that was overtaken while another process was frozen",
-      {
-        operations: [waiter(10, 20, 60, 3), newcomer],
-        events: [event(25, "freeze", {}, "p2"), event(28, "thaw", {}, "p2")],
-      },
-      { operations: [waiter(10, 20, 60, 3), newcomer], events: [event(25, "freeze"), event(28, "thaw")] },
+      "a dead waiter that was overtaken before its ticket could be passed",
+      { operations: [had, dead, waiter(30, undefined, 50, 2)] },
+      { operations: [had, dead, waiter(30, 35, 9_500, 2)] },
     ],
     [
-      "a waiter that was overtaken after its network was foul",
-      { operations: [waiter(10, 20, 60, 3), newcomer], events: [event(2, "foul"), event(9, "fair")] },
-      { operations: [waiter(10, 20, 60, 3), newcomer], events: [event(2, "foul"), event(12, "fair")] },
+      "a waiter that was overtaken, and cannot have had the lock without hearing of it",
+      { operations: [had, dead, waiter(30, 35, 50, 2)] },
+      { operations: [had, dead, waiter(30, 35, 50, 3)] },
+    ],
+    [
+      "a living waiter that was passed while nothing kept it from answering",
+      { operations: passing },
+      { operations: passing, events: frozen },
+    ],
+    [
+      "a living waiter that was passed while another process was frozen",
+      { operations: passing, events: frozen.map((each) => ({ ...each, process: "p2" })) },
+      { operations: passing, events: [event(9_000, "foul"), event(9_500, "fair")] },
+    ],
+    [
+      "a living waiter that was passed, and whose process was frozen before it joined",
+      { operations: passing, events: [event(2, "freeze"), event(9, "thaw")] },
+      { operations: passing, events: frozen },
+    ],
+    [
+      "a waiter that was passed though the lock was not free for so long",
+      { operations: passing, events: frozen, holds: [fairHold(40, 3_100, 1.1)] },
+      { operations: passing, events: frozen, holds: [fairHold(40, 2_900, 1.1)] },
+    ],
+    [
+      "a living waiter that was passed, and whose wait was in vain",
+      { operations: passing.map((each) => (each === longWaiter ? inVain(12_500) : each)) },
+      { operations: passing.map((each) => (each === longWaiter ? inVain(11_000) : each)) },
     ],
   ],
   "bound of the line": [

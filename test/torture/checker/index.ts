@@ -24,7 +24,7 @@ export function check(history: History): readonly Violation[] {
     ...endingViolations(operations, grants),
     ...registerViolations(operations, grants),
     ...onceViolations(operations, holds, events),
-    ...lineViolations(operations, events, terms),
+    ...lineViolations(operations, holds, events, terms),
     ...flightViolations(operations),
     ...livenessViolations(history),
   ];
