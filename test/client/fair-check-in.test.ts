@@ -243,6 +243,11 @@ describe("check-ins at a fair lock", () => {
       expect((await overtaken(comes, goes).lock.checkIn({ owner: "a" })).state).toBe("held");
     });
 
+    it("in a check-in that does not join, while its lock is given up: is absent", async () => {
+      await checkIn("a");
+      expect(await overtaken(goes).lock.checkIn({ owner: "a", join: false })).toEqual({ state: "absent" });
+    });
+
     it("in a check-in by callers that do not wait in line: joins, and tries no more", async () => {
       const plain = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
       const leases: Lease[] = [];
@@ -260,6 +265,18 @@ describe("check-ins at a fair lock", () => {
       await expect(lock.checkIn({ owner: "a" })).rejects.toMatchObject(tooBusy);
       expect(writes()).toBe(5);
       expect(await states("a")).toEqual(["held"]);
+    });
+
+    it("in a check-out by its own renewals before each of five tries: has to go again", async () => {
+      for (const owner of ["other", "a"]) await checkIn(owner);
+      let renewed = 0;
+      const renews = async (): Promise<unknown> => {
+        renewed += 1;
+        return await desk().checkIn({ owner: "a", leaseDurationMs: leaseDurationMs + renewed });
+      };
+      const { lock, writes } = overtaken(...often(renews));
+      await expect(lock.checkOut({ owner: "a" })).rejects.toMatchObject(tooBusy);
+      expect(writes()).toBe(5);
     });
   });
 

@@ -180,7 +180,10 @@ describe("a fair lock", () => {
       "options.order is an instance of Object; allowed: nothing: the lock has its own",
       (lock) => lock.acquire({ order: fair() } as object),
     ],
-    [" with fair", (lock) => lock.acquire({ data })],
+    [
+      "data is 300002 bytes of JSON; allowed: at most 262144 bytes with fair",
+      (lock) => lock.acquire({ data }),
+    ],
     ["work is", (lock) => lock.withLease({}, undefined as never)],
     ["options.join is not an option", (lock) => lock.checkOut({ owner: "a", join: false } as never)],
     ["maxWaiters is 0", () => fair({ maxWaiters: 0 })],

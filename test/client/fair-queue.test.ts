@@ -1,5 +1,6 @@
 /** What a client knows of a line, and what its callers share. */
 import { type Clock, type Item, LeaseClient } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
@@ -11,10 +12,12 @@ import {
 } from "../../packages/client/src/primitives/fair/queue.ts";
 import {
   type QueueTicket,
+  queueLimits,
   type TicketTerms,
   ticketsIn,
   ticketText,
 } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
+import { joinIfRoom } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;
@@ -134,6 +137,14 @@ describe("a client's view of a line", () => {
     });
   });
 
+  it("knows for how long a ticket proves the life of a waiter without the service's time", () => {
+    queue.see({});
+    const { item, tickets } = lineOf({ ownClock: true });
+    clock.freeze(3_000);
+    queue.see(item);
+    expect(queue.provesLifeFor(tickets[0] as QueueTicket)).toBe(unresponsiveAfterMs - 3_000);
+  });
+
   describe("knows for how long a lease has been free", () => {
     const item = { fence: 7, expiresAt: 1 };
 
@@ -173,9 +184,14 @@ describe("a client's view of a line", () => {
       const [one, other] = [queueing(), queueing()];
       queue.add(one);
       queue.add(other);
-      queue.broadcast({ fence: 7 }, one);
+      queue.broadcast({ fence: 7, lastTicket: 2 }, one);
       queue.broadcast({ fence: 6 }, one);
-      expect([one.heard, other.heard, queue.latest]).toEqual([[], [{ fence: 7 }], { fence: 7 }]);
+      expect([one.heard, other.heard]).toEqual([[], [{ fence: 7, lastTicket: 2 }]]);
+      // A new item may count its tickets anew, and ttl may remove the item.
+      queue.broadcast({ fence: 8, lastTicket: 1 }, one);
+      expect(queue.latest).toEqual({ fence: 8, lastTicket: 1 });
+      queue.broadcast(undefined, one);
+      expect(queue.latest).toBeUndefined();
     });
 
     it("a look is a read that may lag, unless it has to be consistent", async () => {
@@ -197,6 +213,43 @@ describe("a client's view of a line", () => {
       queue.add(queueing());
       expect(queue.latest).toBeUndefined();
     });
+
+    /** Joins the line with as many callers as that; each asks for its ticket to be renewed. */
+    const joined = (count: number): LocalWaiter[] =>
+      Array.from({ length: count }, (_, index) => {
+        const id = `id${index}`;
+        const ticket = { id, text: "joined", until: clock.now() };
+        const terms = { maxWaiters: 500, retentionMs: 8_000, now: clock.now() };
+        const { item } = store.table.updateNow(
+          joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms).request(),
+        );
+        const waiter = localWaiter({ id, text: "renewed", number: Number(item?.[`q:${id}`]) });
+        queue.add(waiter);
+        return waiter;
+      });
+    const renewed = (): string[] =>
+      ticketsIn(store.table.peek(leaseItemKey("k")))
+        .filter(({ text }) => text === "renewed")
+        .map(({ id }) => id);
+
+    it.each([0, 2])(
+      "one write renews 40 tickets, the caller's own with the last %i beyond",
+      async (beyond) => {
+        const { removalsPerWrite } = queueLimits;
+        queue.add(localWaiter());
+        const [own] = joined(removalsPerWrite + beyond) as [LocalWaiter];
+        if (beyond > 0) {
+          store.next(undefined, "throttled");
+          await expect(queue.lookAndRenew(own, {})).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+          expect(renewed()).toHaveLength(removalsPerWrite);
+          expect(renewed()).not.toContain("id0");
+        }
+        store.calls.length = 0;
+        await queue.lookAndRenew(own, {});
+        expect(renewed()).toHaveLength(removalsPerWrite + beyond);
+        expect(store.calls).toHaveLength(beyond > 0 ? 2 : 1);
+      },
+    );
   });
 
   it("is kept as long as a caller waits, however many other leases the client asks for", () => {

@@ -17,6 +17,7 @@ import { leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { pollIntervalMs } from "../../packages/client/src/primitives/fair/queue-estimate.ts";
 import { ticketsIn } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { ticketGraceMs } from "../../packages/client/src/primitives/fair/queue-waiter.ts";
 import { put } from "../support/foreign-items.ts";
@@ -152,6 +153,22 @@ describe("a caller that does not wait", () => {
     await clock.advance(0);
     expect(waitingNow()).toEqual(["a"]);
   });
+});
+
+it.each([
+  [0, 10_000],
+  [2_000, 2_000],
+])("with waitMs %i, a request that is not answered is given up after %i ms", async (waitMs, endsAfterMs) => {
+  const a = new Process("a");
+  a.weather = "hangs";
+  let error: unknown;
+  a.wait({ waitMs }).catch((reason: unknown) => {
+    error = reason;
+  });
+  await clock.advance(endsAfterMs - 1);
+  expect(error).toBeUndefined();
+  await clock.advance(1);
+  expect(error).toMatchObject({ code: "LEASE_NO_ANSWER" });
 });
 
 describe("a caller that is to wait", () => {
@@ -292,6 +309,19 @@ describe("callers of one process", () => {
     expect(waitingNow()).toEqual(["a1", "a3"]);
   });
 
+  it("hear at once what an answer to one of them shows", async () => {
+    const first = await hold();
+    const a = new Process("a");
+    const told: number[] = [];
+    void a.wait({ owner: "a1" });
+    void a.wait({ owner: "a2", onPosition: ({ position }) => told.push(position) });
+    await clock.advance(0);
+    await first.release();
+    // The first one looks, and has the lock; the second one would look after 500 ms.
+    await clock.advance(250);
+    expect([served, told]).toEqual([["a1"], [2, 1]]);
+  });
+
   it("keep their tickets when one of them gives up", async () => {
     await hold();
     const a = new Process("a");
@@ -309,6 +339,24 @@ describe("callers of one process", () => {
 });
 
 describe("a waiter's looks", () => {
+  it("are put out of step by chance", async () => {
+    fraction = 0.8;
+    await hold();
+    const [w1] = (await join("w1")) as [Process];
+    await clock.advance(240);
+    expect(w1.sent).toEqual(["240 read"]);
+  });
+
+  it.each([
+    ["near its turn, where holds are alike", 2, 0, 0, 2_000],
+    ["half a step later for each hold before the last", 3, 0, 0, 3_050],
+    ["earlier, where holds differ", 2, 200, 0, 1_408],
+    ["after two steps at least", 2, 1_000, 1_000, 200],
+  ])("of one behind the head come %s", (_, round, spreadMs, heldMs, sleepMs) => {
+    const holds = { typicalMs: 1_000, spreadMs };
+    expect(pollIntervalMs({ position: round, round, holds, heldMs })).toBeCloseTo(sleepMs, 6);
+  });
+
   it("are given up after 2 s without an answer, and made again", async () => {
     await hold();
     const [w1] = (await join("w1")) as [Process];
