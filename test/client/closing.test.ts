@@ -299,6 +299,20 @@ describe("client.close()", () => {
     await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
   });
 
+  it("tells every lock of a group that may still have to be taken back", async () => {
+    store.next("answer lost");
+    const answer = holdUpdatesAfter(0);
+    expect(await outcomeOf(acquireAll(client, ["k", "l"]))).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    const expiresAt = clock.now() + leaseDurationMs;
+    await clock.advance(400);
+    expect(await closed).toMatchObject({
+      left: ["k", "l"].map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
+    });
+    answer();
+    await client.close();
+  });
+
   it("waits no longer than its timeout for a service that confirms one lease after the other", async () => {
     for (const key of ["a", "b", "c"]) await client.acquire(key);
     const update = store.update.bind(store);

@@ -126,9 +126,25 @@ describe("a try", () => {
     expect((await acquireAll(caller(), ["a", "b"])).held).toBe(true);
     expect(eventsOf("takeover")).toMatchObject([{ key: "a", from: { owner: "dead" } }]);
   });
+
+  it("whose answer comes after all the time of its leases takes them over from itself: 1 more", async () => {
+    await clientOf("dead").acquire("b", { leaseDurationMs: 500 });
+    await clock.advance(11_001);
+    around({ after: (round) => round === 2 && clock.freeze(500) });
+    const group = await acquireAll(caller(), ["a", "b"], { leaseDurationMs: 500 });
+    expect(group.remainingMs()).toBe(500);
+    expect(store.count("transact")).toBe(3);
+  });
 });
 
 describe("a call that gives up takes back", () => {
+  it("nothing where the service was too busy", async () => {
+    store.next("throttled");
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toBeInstanceOf(LeaseServiceError);
+    await settled();
+    expect(store.calls.map(({ method }) => method)).toEqual(["transact"]);
+  });
+
   it("all locks of a transaction that has landed, from a service that shows only what it is asked for", async () => {
     const update = store.update.bind(store);
     store.update = async (request, call) => {
