@@ -4,6 +4,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/entries/leader.ts";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { collectUncaught } from "../support/uncaught.ts";
 
@@ -180,6 +181,11 @@ describe("lead", () => {
     },
   );
 
+  it("rejects with an AbortError of the work's own while it leads", async () => {
+    const error = new DOMException("The fetch ended.", "AbortError");
+    await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
   it("begins no work when it is stopped at its election, or has resigned already", async () => {
     const stop = new AbortController();
     let elections = 0;
@@ -275,6 +281,20 @@ it("a candidate refuses a second call by its name while the first goes on", asyn
 });
 
 describe("a campaign", () => {
+  it("ends at once when its signal aborts, also where the end of its lost leadership hangs", async () => {
+    const one = candidate("one");
+    await one.campaign();
+    store.weather = "hangs";
+    clock.freeze(leaseDurationMs);
+    const stop = new AbortController();
+    const campaign = follow(one.campaign({ signal: stop.signal }), clock);
+    await settled();
+    const at = clock.monotonic();
+    stop.abort();
+    await clock.advance(0);
+    expect(campaign).toMatchObject({ at, error: { code: "LEASE_ABORTED" } });
+  });
+
   it("goes on when it has lasted for as long as the longest wait", async () => {
     const two = candidate("two");
     await candidate("one").campaign();
@@ -352,11 +372,34 @@ describe("an observer", () => {
     expect(await next).toEqual({ done: false, value: undefined });
   });
 
+  it("whose look hangs ends at once when its signal aborts", async () => {
+    const stop = new AbortController();
+    store.get = (_request, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const next = follow(candidate("observer").observe({ signal: stop.signal }).next(), clock);
+    await clock.advance(10);
+    stop.abort();
+    await settled();
+    expect(next).toMatchObject({ at: 10, value: { done: true, value: undefined } });
+  });
+
   it("hears nothing more of a look that is answered after its end", async () => {
     const stop = new AbortController();
     const next = candidate("observer").observe({ signal: stop.signal }).next();
     stop.abort();
     expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it("looks after half of each pause at the earliest", async () => {
+    const early = { ...randomness, fraction: () => 0 };
+    const observation = new Leader(new LeaseClient({ store, clock, randomness: early }), "k").observe();
+    await observation.next();
+    store.calls.length = 0;
+    void observation.next();
+    await clock.advance(249);
+    expect(store.count("get")).toBe(0);
+    await clock.advance(1);
+    expect(store.count("get")).toBe(1);
   });
 });
 

@@ -192,6 +192,23 @@ describe("waiting", () => {
 });
 
 describe("at the worst moment", () => {
+  it("a writer that gives up while it takes its intent leaves none", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const abort = new AbortController();
+    const { update } = store;
+    let writes = 0;
+    store.update = async (request, call) => {
+      const result = await update.call(store, request, call);
+      writes += 1;
+      if (writes === 2) abort.abort();
+      return result;
+    };
+    const writing = follow(lockOf("w").write({ waitMs: 100_000, signal: abort.signal }), clock);
+    await clock.advance(0);
+    expect(writing.error).toMatchObject({ code: "LEASE_ABORTED" });
+    expect((await lockOf("late").tryRead())?.held).toBe(true);
+  });
+
   it("a writer whose intent was passed over while it was frozen takes another one, and does not get in beside readers", async () => {
     await lockOf("r").read({ heartbeat: true });
     const frozen = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
