@@ -1,5 +1,6 @@
 import { settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
+import { deferred } from "../../packages/client/src/base/clock.ts";
 import type {
   CacheEntry,
   SingleFlight,
@@ -50,6 +51,30 @@ describe.each(caches)("in %s, a forced refresh", (_, cache) => {
     expect(await refreshed).toEqual({ value: "new", source: "computation" });
     expect(await others(shared, options)).toMatchObject([{ value: "new" }, { value: "new" }]);
   });
+
+  test("takes what another process began to compute after it was called", async () => {
+    const options = cache();
+    const before = controlled();
+    void flights(options).getOrCompute("k", { compute: before.compute });
+    await settled();
+    const fast = { strategy: "fixed", delayMs: 50 } as const;
+    const slow = { strategy: "fixed", delayMs: 1_000 } as const;
+    const after = controlled();
+    const refreshed = flights(options).getOrComputeWithSource("k", {
+      ...unwanted,
+      forceRefresh,
+      retry: slow,
+    });
+    const other = flights(options).getOrCompute("k", { compute: after.compute, forceRefresh, retry: fast });
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    // The slow one sees the other at work.
+    await clock.advance(1_000);
+    after.run(0).resolve("begun after");
+    expect(await other).toBe("begun after");
+    await clock.advance(1_000);
+    expect(await refreshed).toEqual({ value: "begun after", source: "otherProcess" });
+  });
 });
 
 describe("forced refreshes of one process", () => {
@@ -78,6 +103,42 @@ describe("forced refreshes of one process", () => {
     run(1).resolve("second");
     expect(await Promise.all([second, third])).toEqual(["second", "second"]);
     expect(compute).toHaveBeenCalledTimes(2);
+  });
+
+  test.each([
+    ["joined a call that had waited for it", false],
+    ["came during a look", true],
+  ])("give nobody what began elsewhere before it came, even if it %s", async (_, comesDuringLook) => {
+    const before = controlled();
+    void flights().getOrCompute("k", { compute: before.compute });
+    await settled();
+    const shared = flights();
+    const own = controlled();
+    const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
+    const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    const answered = deferred<void>();
+    const query = store.query.bind(store);
+    store.query = async (...look) => {
+      store.query = query;
+      const page = await query(...look);
+      await answered.promise;
+      return page;
+    };
+    if (!comesDuringLook) answered.resolve();
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    await settled();
+    const between = controlled();
+    const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
+    await settled();
+    const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    answered.resolve();
+    await settled();
+    between.run(0).resolve("begun between");
+    expect(await other).toBe("begun between");
+    await clock.advance(2_000);
+    own.run(0).resolve("begun after");
+    expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
   });
 
   test("give nobody what was found before it came, even if the lock is still to be let go", async () => {

@@ -105,6 +105,14 @@ describe.each(caches)("in %s, a failed computation", (_, makeCache) => {
     cache = makeCache();
   });
 
+  test("keeps it through several failures", async () => {
+    await leaveStale();
+    await fail();
+    await clock.advance(failureForMs);
+    await fail();
+    expect(await standIns()).toEqual({ shown: "old", given: "old" });
+  });
+
   test("does not bring back what was invalidated just before its store", async () => {
     await leaveStale();
     await fail(() => flights().invalidate("k"));
@@ -151,6 +159,12 @@ describe("in the table, a failure that keeps a value", () => {
     expect(await failureOf(flights().getOrCompute("k", { compute }))).toMatchObject({
       code: "LEASE_CACHED_FAILURE",
     });
+  });
+
+  test("costs nobody the value where its write never lands", async () => {
+    await leaveStale();
+    await fail(async () => store.next("request lost"));
+    expect(await standIns()).toEqual({ shown: "old", given: "old" });
   });
 
   test("is stored alone where ttl has removed the value since", async () => {

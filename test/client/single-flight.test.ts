@@ -161,6 +161,18 @@ describe("a computation that fails", () => {
     expect(await flights(options).getOrCompute("k", { compute: () => "now" })).toBe("now");
   });
 
+  test.each([
+    [512, 512],
+    [513, 256],
+  ])("and says so in %i characters of 2 bytes is remembered with %i of them", async (length, kept) => {
+    const cache = new Map<string, CacheEntry>();
+    const compute = (): never => {
+      throw new Error("é".repeat(length));
+    };
+    await failureOf(flights({ cache, failureForMs: 2_000 }).getOrCompute("k", { compute }));
+    expect(cache.get("k")?.failure).toEqual({ name: "Error", message: "é".repeat(kept) });
+  });
+
   test("because it was cut off is not remembered, and nothing is said of the cache", async () => {
     const keeping = { failureForMs: 60_000, heartbeat: false };
     const { compute, run } = controlled();
