@@ -109,6 +109,15 @@ describe("a try", () => {
 });
 
 describe("a grant", () => {
+  it.each([
+    ["an earlier try's write", { version: 5 }, 6],
+    ["another's write of the same version with another expiry", { expiresAt: 1 }, 2],
+  ])("is renewed where the table shows %s", async (_, change, version) => {
+    answering(({ item }) => ({ item: { ...item, ...change } }));
+    expect(await writesOf(() => acquire())).toBe(2);
+    expect(store.table.peek(itemKey)).toMatchObject({ version });
+  });
+
   it("fails where each answer takes longer than the lease, after two renewals, and is taken back", async () => {
     const late = (result: UpdateResult): UpdateResult => {
       clock.freeze(leaseDurationMs);
@@ -116,6 +125,13 @@ describe("a grant", () => {
     };
     answering(late, late, late);
     expect(await writesOf(() => acquire())).toBe(4);
+    expect(tokenNow()).toBeUndefined();
+  });
+
+  it("that has to be renewed at once is taken back where that renewal is throttled", async () => {
+    beFarAhead(() => 3_600_000);
+    store.next(undefined, "throttled");
+    expect(await writesOf(() => acquire())).toBe(3);
     expect(tokenNow()).toBeUndefined();
   });
 
@@ -151,6 +167,25 @@ describe("a grant", () => {
 });
 
 describe("an acquisition that is given up", () => {
+  it("is taken back by one write where its request was lost, and no lease was to be taken over", async () => {
+    await clientOf("other").acquire("k");
+    store.next("request lost");
+    expect(await writesOf(() => acquire())).toBe(2);
+    expect(events.map(({ type }) => type)).not.toContain("error");
+  });
+
+  it("and cannot be taken back for a mistake in the program tells so", async () => {
+    store.next("answer lost");
+    const update = store.update.bind(store);
+    store.update = (request, call) => {
+      store.update = () => Promise.reject(new TypeError("no such thing"));
+      return update(request, call);
+    };
+    await failureOf(acquire());
+    await settled();
+    expect(events).toMatchObject([{ type: "error", key: "k", operation: "cancel", owner: "me" }]);
+  });
+
   it("is taken back where a request was repeated: an earlier copy may land yet", async () => {
     await clientOf("other").acquire("k");
     answering(() => ({ retried: true }));

@@ -106,6 +106,23 @@ describe("client.held()", () => {
     },
   );
 
+  it.each(["first", "last"])(
+    "lists a lease that is shared reentrantly once, by a handle that has not been released: the %s one",
+    async (which) => {
+      const options = { owner: "worker-1", reentrant: true };
+      const outer = await client.acquire("k", options);
+      const inner = await client.acquire("k", options);
+      const [kept, released] = which === "first" ? [outer, inner] : [inner, outer];
+      expect(client.held()).toHaveLength(1);
+      const releasing = released.release();
+      expect(client.held()[0]).toBe(kept);
+      await releasing;
+      expect(client.held().map((lease) => lease === kept)).toEqual([true]);
+      await kept.release();
+      expect(client.held()).toEqual([]);
+    },
+  );
+
   it("does not list a lease to listeners before its caller has it", async () => {
     const seen: unknown[] = [];
     const onEvent = (): void => void seen.push(telling.held());
@@ -299,19 +316,25 @@ describe("client.close()", () => {
     await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
   });
 
-  it("tells every lock of a group that may still have to be taken back", async () => {
-    store.next("answer lost");
-    const answer = holdUpdatesAfter(0);
-    expect(await outcomeOf(acquireAll(client, ["k", "l"]))).toMatchObject({ code: "LEASE_NO_ANSWER" });
-    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
-    const expiresAt = clock.now() + leaseDurationMs;
-    await clock.advance(400);
-    expect(await closed).toMatchObject({
-      left: ["k", "l"].map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
-    });
-    answer();
-    await client.close();
-  });
+  it.each([
+    ["an acquisition", 1, ["k"], () => client.acquire("k")],
+    ["a group", 0, ["k", "l"], () => acquireAll(client, ["k", "l"])],
+  ] as const)(
+    "tells every lock of %s that may still have to be taken back",
+    async (_, answered, keys, call) => {
+      store.next("answer lost");
+      const answer = holdUpdatesAfter(answered);
+      expect(await outcomeOf(call())).toMatchObject({ code: "LEASE_NO_ANSWER" });
+      const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+      const expiresAt = clock.now() + leaseDurationMs;
+      await clock.advance(400);
+      expect(await closed).toMatchObject({
+        left: keys.map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
+      });
+      answer();
+      await client.close();
+    },
+  );
 
   it("waits no longer than its timeout for a service that confirms one lease after the other", async () => {
     for (const key of ["a", "b", "c"]) await client.acquire(key);
@@ -354,6 +377,12 @@ describe("client.close()", () => {
     store.weather = undefined;
     await meanwhile.release();
     await client.close();
+  });
+
+  it("refuses a timeout of -1 before it closes anything", async () => {
+    const lease = await client.acquire("k");
+    await expect(client.close({ timeoutMs: -1 })).rejects.toMatchObject({ option: "timeoutMs" });
+    expect(lease.held).toBe(true);
   });
 
   it("ends `await using` without complaint, unless it meets a mistake in the program", async () => {
