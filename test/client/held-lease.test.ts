@@ -82,6 +82,15 @@ describe("a renewal", () => {
     expect(types()).toEqual(["acquired", "renewed"]);
   });
 
+  it("that another process's has overtaken is repeated beyond its version", async () => {
+    const lease = await client.acquire("k");
+    answering(({ item }) => ({ item: { ...item, version: 7 } }));
+    again();
+    await lease.renew();
+    expect(store.table.peek(itemKey)).toMatchObject({ version: 8 });
+    expect([store.count("update"), types()]).toEqual([2, ["renewed"]]);
+  });
+
   it("that others overtake each time is repeated five times, and fails without an end of the lease", async () => {
     const lease = await client.acquire("k");
     answering(
@@ -190,6 +199,53 @@ describe("a seat that came by a handle", () => {
   });
 });
 
+/** Freezes its process once, right after so many further looks at it. */
+class FreezingClock extends ManualClock {
+  looks = 0;
+
+  override now(): number {
+    const now = super.now();
+    this.looks -= 1;
+    if (this.looks === 0) this.freeze(60_000);
+    return now;
+  }
+}
+
+it.each([
+  ["renew", 2],
+  ["release", 1],
+] as const)("a write is not sent where the process froze while it was made: %s", async (how, looks) => {
+  const freezing = new FreezingClock();
+  const lease = await new LeaseClient({ store, clock: freezing, leaseDurationMs: 600_000 }).acquire("k");
+  const isCurrent: boolean[] = [];
+  store.update = async (_, call) => {
+    isCurrent.push(call.isCurrent());
+    throw new LeaseServiceError("LEASE_NO_ANSWER", "lost");
+  };
+  freezing.looks = looks;
+  await failureOf(lease[how]());
+  expect(isCurrent).toEqual([false]);
+});
+
+describe("for how long a lease was held", () => {
+  const heldMs = (): unknown => events.flatMap((event) => (event.type === "released" ? event.heldMs : []));
+
+  it.each([
+    [3_000.4, 0, [3_000, 3_000]],
+    [0, -60_000, [0, 0]],
+  ])(
+    "counts from its acquisition, here or in another process: %i ms, wall clock %i ms",
+    async (ms, jumpMs, told) => {
+      const [here, other] = [await client.acquire("k"), await client.acquire("l")];
+      clock.freeze(ms);
+      clock.jump(jumpMs);
+      await here.release();
+      await (await adopted(other)).release();
+      expect(heldMs()).toEqual(told);
+    },
+  );
+});
+
 describe("a cooldown", () => {
   const cooldown = (): unknown => {
     const { expiresAt, leaseDurationMs: forMs } = store.table.peek(itemKey) ?? {};
@@ -223,6 +279,36 @@ describe("a release", () => {
       expect(failure).toMatchObject({ code: "LEASE_THROTTLED" });
     expect(await lease.release()).toBe(true);
     expect([store.calls.length, types()]).toEqual([2, ["released", "released"]]);
+  });
+});
+
+describe("a release that finds the lease gone", () => {
+  const unknown = { code: "LEASE_NO_ANSWER", message: expect.stringContaining("not known") };
+
+  it("was not its holder's to end where its request was repeated, and the item shows the lease all the same", async () => {
+    const lease = await client.acquire("k");
+    refusing({ item: store.table.peek(itemKey), retried: true });
+    expect(await lease.release()).toBe(false);
+    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: false });
+  });
+
+  it.each([
+    ["an answer that was lost", new LeaseServiceError("LEASE_NO_ANSWER", "no"), true],
+    ["a refusal", new LeaseServiceError("LEASE_THROTTLED", "no"), false],
+  ])("may have landed after a first try that ended with %s: %#", async (_, first, mayHaveLanded) => {
+    const lease = await client.acquire("k");
+    store.update = () => Promise.reject(first);
+    await failureOf(lease.release());
+    refusing({ item: { ...itemKey, releasedToken: "other" } });
+    const outcome = await lease.release().catch((error: unknown) => error);
+    expect(outcome).toEqual(mayHaveLanded ? expect.objectContaining(unknown) : false);
+  });
+
+  it("of a seat is not known to have landed where the time of the seat was over before", async () => {
+    const lease = await new Semaphore(client, "k", { permits: 1 }).acquire();
+    clock.freeze(leaseDurationMs);
+    refusing({ retried: true });
+    expect(await failureOf(lease.release())).toMatchObject(unknown);
   });
 });
 
