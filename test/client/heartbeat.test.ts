@@ -93,6 +93,30 @@ class Lease implements Beating {
   }
 }
 
+describe.each<[string, MakeKeeper]>([
+  ["by itself", keepEach],
+  ["together with others", sharing],
+])("a lease that is renewed %s", (_, make) => {
+  beforeEach(() => begin(make));
+
+  it("has no timer any more once it has ended in its own renewal", async () => {
+    const lease = new Lease().beat(1_000);
+    lease.renewal = async () => lease.end();
+    await clock.advance(1_000);
+    expect([lease.renewedAt, clock.pending]).toEqual([[1_000], 0]);
+  });
+
+  it("is not sent for where a look at its time has ended it", async () => {
+    const lease = new Lease().beat(1_000);
+    lease.remainingMs = () => {
+      lease.end();
+      return 0;
+    };
+    await clock.advance(2_000);
+    expect([lease.renewedAt, clock.pending]).toEqual([[], 0]);
+  });
+});
+
 /** A gate whose room the test gives, by sending what asks for it. */
 function fullGate() {
   const asked: { readonly deadline: number; readonly send: () => Promise<unknown> }[] = [];
