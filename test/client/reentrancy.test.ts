@@ -308,6 +308,33 @@ describe("a group of a reentrant owner", () => {
   });
 });
 
+describe("a call of a reentrant owner that fails", () => {
+  it.each<[string, string, () => Promise<unknown>]>([
+    [
+      "for the service",
+      "LEASE_THROTTLED",
+      () => {
+        store.next("throttled");
+        return client.acquire("k", { ...again, slot, leaseDurationMs: 60_000 });
+      },
+    ],
+    [
+      "as a group",
+      "LEASE_UNAVAILABLE",
+      async () => {
+        await clientOf("b").acquire("l");
+        return await acquireAll(client, ["k", "l"], again);
+      },
+    ],
+  ])("%s leaves the slot open for the release of the call before", async (_, code, failing) => {
+    const first = await client.acquire("k", { ...again, slot });
+    await expect(failing()).rejects.toMatchObject({ code });
+    expect(first.held).toBe(true);
+    expect(await first.release()).toBe(true);
+    expect(await client.doneSlot("k")).toBeUndefined();
+  });
+});
+
 it("a handle of a reentrant lease says no cooldown that nobody has asked for", async () => {
   await client.acquire("k", again);
   expect((await client.acquire("k", again)).toJSON()).not.toHaveProperty("cooldownUntil");
