@@ -133,6 +133,17 @@ describe("a client whose answers have no Date", () => {
     expect(store.calls[0]?.requests[0]?.update).toContain("#ownClock = :");
   });
 
+  it.each([-2 * hourMs, 2 * hourMs])(
+    "nor a process that releases before it has heard the time, by %i ms off, opens a cooldown early",
+    async (wallMs) => {
+      const handle = (await machine("a").client.acquire("k", { lockAtLeastForMs: 20_000 })).toJSON();
+      await machine("b", { wallMs }).client.adopt(handle).release();
+      const rival = machine("c").client;
+      await clock.advance(19_000);
+      expect(await rival.tryAcquire("k")).toBeUndefined();
+    },
+  );
+
   it("tells it once, and a process that lives for one try never takes over", async () => {
     await machine("dead").client.acquire("k");
     for (let hour = 0; hour < 24; hour += 1) {

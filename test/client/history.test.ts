@@ -13,6 +13,7 @@ import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import type { Item } from "../../packages/client/src/base/store.ts";
 import { toAttributeValues } from "../../packages/client/src/stores/sdk/encoding.ts";
 import { adminOf } from "../support/admin.ts";
+import { put } from "../support/foreign-items.ts";
 import { setting } from "../support/recomposed.ts";
 
 const retentionMs = 30 * 86_400_000;
@@ -270,6 +271,19 @@ describe("the recorder", () => {
     const Records = [{ dynamodb: { NewImage: image } }, { dynamodb: { NewImage: none } }, {}];
     expect(await recordHistory({ put, retentionMs }, { Records })).toEqual({ batchItemFailures: [] });
   });
+});
+
+it("a lease whose end another program has written in a way that nobody can read has gone, and the history goes on", async () => {
+  await clientOf("a").acquire("k");
+  look();
+  put(store, "k", "lease", {
+    fence: 7,
+    lastOwner: "a",
+    lastAcquiredAt: clock.now(),
+    lastEnd: "released soon",
+  });
+  const [, end, ...more] = await history();
+  expect([end, more]).toEqual([expect.objectContaining({ what: "gone", at: clock.now() }), []]);
 });
 
 it("looks without an item tell that a lease has gone, but not how", async () => {

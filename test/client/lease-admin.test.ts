@@ -86,6 +86,14 @@ describe("a list", () => {
     expect(pages).toMatchObject([{ leases: [], next }, { leases: [], next }, { leases: [{ key: "k" }] }]);
   });
 
+  it("goes on behind a lease, by its key and its sort key", async () => {
+    for (const key of ["a", "b"]) await client.acquire(key);
+    const { value } = await adminOf(client)
+      .listPages({ after: { pk: "a", sk: "lease" } })
+      .next();
+    expect(value).toMatchObject({ leases: [{ key: "b" }] });
+  });
+
   it("has no cursor on its last page", async () => {
     expect((await adminOf(client).listPages().next()).value).toStrictEqual({ leases: [] });
   });

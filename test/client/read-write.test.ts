@@ -6,7 +6,7 @@ import {
   type LeaseEvent,
 } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   LeaseUpgradeError,
@@ -222,6 +222,28 @@ describe("at the worst moment", () => {
     await clock.advance(8_000);
     expect(frozen.value?.held).toBe(true);
   });
+
+  it.each(Array.from({ length: 12 }, (_, step) => step))(
+    "a writer frozen in step %i of taking its intent takes another one",
+    async (step) => {
+      await lockOf("r").read({ heartbeat: true });
+      const { update } = store;
+      let writes = 0;
+      const freezeAfter = (steps: number): void =>
+        steps === 0 ? clock.freeze(10_000 + clockSkewMs + 1) : queueMicrotask(() => freezeAfter(steps - 1));
+      store.update = async (request, call) => {
+        const result = await update.call(store, request, call);
+        writes += 1;
+        if (writes === 2) freezeAfter(step);
+        return result;
+      };
+      const writing = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
+      await settled();
+      await clock.advance(1_000);
+      expect(await lockOf("late").tryRead()).toBeUndefined();
+      expect(writing.at).toBeUndefined();
+    },
+  );
 
   it("a writer whose intent is broken while it waits takes another one, and waits for those who came between", async () => {
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
