@@ -10,6 +10,7 @@ export const explained: readonly Explained[] = [
   {
     why: "A statement is made once in a process: one that begins with the mutant fails dozens of tests.",
     mutants: [
+      "packages/client/src/statements/lock.ts: acquisitions[shape] ??= say(: acquisitions[shape] ??= say( granted, fencingToken === undefined ? nex … nClock : notByOwnClock, ...parts, ) ⇒ acquisitions[shape] &&= say(granted, fencingToken === undefined ? next … OwnClock : notByOwnClock, ...parts)",
       "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ true",
       "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ false",
       "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ fencingToken !== undefined",
@@ -730,5 +731,21 @@ export const explained: readonly Explained[] = [
     mutants: [
       "packages/jobs/src/tasks/task-set.ts: terms.signal?.throwIfAborted();: terms.signal?.throwIfAborted ⇒ terms.signal.throwIfAborted",
     ],
+  },
+  {
+    why: "The number of the place where a statement is kept: all numbers still differ.",
+    mutants: [
+      "packages/client/src/statements/lock.ts: const asked = (data === undefined ? 0 : 4) + (reentrant ? 8 : 0) + (ownClock ? 16 : 0);: (data === undefined ? 0 : 4) + (reentrant ? 8 : 0) ⇒ (data === undefined ? 0 : 4) - (reentrant ? 8 : 0)",
+    ],
+  },
+  {
+    why: "It spares work: a signal of a handle's own would abort in the same moments, with the same reason.",
+    mutants: [
+      "packages/client/src/core/lease.ts: if (!lease.record.reentrant) return;: !lease.record.reentrant ⇒ false",
+    ],
+  },
+  {
+    why: "The signal is that of this wait alone, whose listeners and timer go right after.",
+    mutants: ["packages/client/src/core/request-gate.ts: ignore();: ignore(); ⇒ ; (2)"],
   },
 ];
