@@ -201,6 +201,21 @@ describe("a fair lock", () => {
     expect(store.calls).toHaveLength(0);
   });
 
+  it("keeps nothing of a waiter that has left, nor of one that has had its turn", async () => {
+    const first = await lockOf("first").acquire();
+    void queue("w1");
+    await clock.advance(10);
+    await expect(
+      Promise.all([queue("w2", lockOf("w2"), { waitMs: 1_000 }), clock.advance(1_100)]),
+    ).rejects.toThrow();
+    await clock.advance(10);
+    expect(ticketsInTable()).toBe(1);
+    await first.release();
+    await clock.advance(2_000);
+    expect(served).toEqual(["w1"]);
+    expect(ticketsInTable()).toBe(0);
+  });
+
   describe("whose answers are lost", () => {
     it.each(["answer lost", "request lost", "throttled"] as const)(
       "%s, of the head's acquisition: it has the lock",
