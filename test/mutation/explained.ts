@@ -8,18 +8,6 @@ export interface Explained {
 
 export const explained: readonly Explained[] = [
   {
-    why: "A statement is made once in a process: one that begins with the mutant fails dozens of tests.",
-    mutants: [
-      "packages/client/src/statements/lock.ts: acquisitions[shape] ??= say(: acquisitions[shape] ??= say( granted, fencingToken === undefined ? nex … nClock : notByOwnClock, ...parts, ) ⇒ acquisitions[shape] &&= say(granted, fencingToken === undefined ? next … OwnClock : notByOwnClock, ...parts)",
-      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ true",
-      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ false",
-      "packages/client/src/statements/lock.ts: fencingToken === undefined ? nextFence : chosenFence,: fencingToken === undefined ⇒ fencingToken !== undefined",
-      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ true",
-      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ false",
-      "packages/client/src/statements/lock.ts: data === undefined ? withoutData : withData,: data === undefined ⇒ data !== undefined",
-    ],
-  },
-  {
     why: "It spares work: what is made anew says the same.",
     mutants: [
       "packages/client/src/statements/statement.ts: this.#longer.set(part, longer);: this.#longer.set(part, longer); ⇒ ;",

@@ -96,7 +96,7 @@ describe("overlaps", () => {
   });
 });
 
-it("a lease that ran out is told once for each holder that lived, whoever noticed, and not of those whom the plan struck", () => {
+it("a lease that ran out is told once for a living holder, and not where the plan has killed or frozen it", () => {
   const from = { owner: "A", fencingToken: 1, expiresAt: 3_500 };
   const grant: Grant = {
     ...{ sortKey: "lease", owner: "B", fencingToken: 2, acquiredAt: 5_000, expiresAt: 7_500 },

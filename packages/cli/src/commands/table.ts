@@ -230,7 +230,10 @@ const switches = {
   pitr: { name: "point-in-time recovery", change: setPointInTimeRecovery },
 } as const;
 
-const opposites = ["deletion-protection", "pitr", "stream"] as const;
+/** In the order of their requests. */
+const settings = Object.keys(switches) as (keyof typeof switches)[];
+/** In the order in which people are told of them. */
+const opposites = settings.toSorted();
 
 export const tableSet = command({
   usage: "table set [NAME] flags",
@@ -251,7 +254,7 @@ export const tableSet = command({
         call.terminal.say("nothing is changed");
         return exitCodes.usage;
       }
-      for (const setting of ["deletion-protection", "stream", "pitr"] as const) {
+      for (const setting of settings) {
         const isOn = call.flags[setting];
         if (!isOn && !call.flags[`no-${setting}`]) continue;
         const { name, change } = switches[setting];

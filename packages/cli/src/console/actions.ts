@@ -6,6 +6,7 @@ import { LeaseAdmin, LeaseOperator, type OperatorResult } from "@leasehold/clien
 import { parsedJson } from "@leasehold/client/internal";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
+import { defined } from "../flags.ts";
 import { parseDuration } from "../terminal/text.ts";
 import { leftLines } from "../view/next-steps.ts";
 import { acquisitionId } from "./html.ts";
@@ -18,13 +19,13 @@ const done = (message: string): ActionResult => ({ status: 200, message });
 const refused = (message: string): ActionResult => ({ status: 409, message });
 const wrong = (message: string): ActionResult => ({ status: 400, message });
 
-/** A reason that may be left out. */
-const given = (reason: string | undefined) => (reason ? { reason } : {});
+/** A reason that may be left empty. */
+const optional = (reason: string | undefined) => defined({ reason: reason || undefined });
 
 const acts: Readonly<Record<string, Act>> = {
   stop: onLease(async (operator, key, lease, { reason }) =>
     told(
-      await operator.stop(key, { ...lease, ...given(reason) }),
+      await operator.stop(key, { ...lease, ...optional(reason) }),
       "Asked. It hears of it at its next renewal.",
     ),
   ),
@@ -34,7 +35,7 @@ const acts: Readonly<Record<string, Act>> = {
     return told(await operator.break(key, { ...lease, reason }), "Broken. The key is free.");
   }),
   resume: onLease(async (operator, key, { token }, { reason }) =>
-    told(await operator.resume(key, { token, ...given(reason) }), "The pause is over."),
+    told(await operator.resume(key, { token, ...optional(reason) }), "The pause is over."),
   ),
   pause: async ({ key = "", for: given = "", reason }, client, by) => {
     const forMs = parseDuration(given);
@@ -59,7 +60,7 @@ const acts: Readonly<Record<string, Act>> = {
     const wanted = idsIn(ids);
     if (wanted === undefined) return wrong("Not done: ids is no list of tasks.");
     const tasks = new TaskSet(client, set);
-    const trace = { by, ...given(reason) };
+    const trace = { by, ...optional(reason) };
     let requeued = 0;
     try {
       for (const id of wanted) {
