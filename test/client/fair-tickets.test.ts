@@ -1,6 +1,6 @@
 /** What the line of a lease looks like in its item, and what its writes make of it. */
 import type { Item } from "@leasehold/client";
-import { leaseItemKey } from "@leasehold/client/schema";
+import { leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
@@ -20,6 +20,7 @@ import {
   renewTickets,
 } from "../../packages/client/src/primitives/fair/queue-writes.ts";
 import type { Write } from "../../packages/client/src/statements/statement.ts";
+import { put } from "../support/foreign-items.ts";
 import { setting } from "../support/recomposed.ts";
 
 it.each([
@@ -162,6 +163,34 @@ describe("the writes of a line", () => {
     expect(idsNow()).toEqual(["a", "b"]);
     use(7);
     expect(apply(write)).toBe(true);
+  });
+
+  it.each([
+    ["was not released", 5_000, 6_000],
+    ["was released", undefined, 6_000],
+  ])(
+    "a newcomer takes nobody's place in a full line where a lease that %s was renewed since it looked",
+    (_, seen, renewed) => {
+      apply(joining("a"));
+      apply(joining("b"));
+      const use = (attributes: Item): boolean =>
+        apply(setting(key, attributes, "attribute_exists(#waiting)"));
+      use(seen === undefined ? { fence: 7 } : { fence: 7, expiresAt: seen });
+      const write = joining("c", { free: { fence: 7, expiresAt: seen } }, ticketsIn(itemNow()));
+      const asItWas = itemNow();
+      use({ expiresAt: renewed });
+      expect(apply(write)).toBe(false);
+      expect(idsNow()).toEqual(["a", "b"]);
+      const { pk: _pk, sk: _sk, ...attributes } = asItWas;
+      put(table, "k", leaseSortKey, attributes);
+      expect(apply(write)).toBe(true);
+    },
+  );
+
+  it("a second copy of a joining is refused by the ticket that the first has brought", () => {
+    const write = joining("a");
+    expect([apply(write), apply(write)]).toEqual([true, false]);
+    expect(itemNow()).toMatchObject({ waiting: 1 });
   });
 
   it("a newcomer takes a place in a full line of a lease that nobody has had", () => {

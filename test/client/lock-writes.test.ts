@@ -52,9 +52,11 @@ const fencingToken = (): number => Number(item().fence);
 
 /** A held lock whose holder has asked for all that it can, and was asked to stop. */
 function holdWithEverything(): { token: string; fencingToken: number } {
-  apply(acquire(lease, grant({ token: "theirs", owner: "they", reentrant: true, data: '"x"' })));
+  apply(
+    acquire(lease, grant({ token: "theirs", owner: "they", reentrant: true, data: '"x"', ownClock: true })),
+  );
   apply(requestRevocation(lease, "theirs", "stop"));
-  expect(item()).toMatchObject({ revocation: "stop", data: '"x"', reentrant: 1 });
+  expect(item()).toMatchObject({ revocation: "stop", data: '"x"', reentrant: 1, ownClock: 1 });
   return { token: "theirs", fencingToken: fencingToken() };
 }
 
@@ -65,7 +67,7 @@ describe("the next holder inherits nothing", () => {
   it("from an expired one whose lock it takes over", () => {
     const held = holdWithEverything();
     expect(apply(takeOver(lease, grant(), { ...held, version: 1 }))).toBe(true);
-    for (const wish of wishes) expect(item()).not.toHaveProperty(wish);
+    for (const wish of [...wishes, "ownClock"]) expect(item()).not.toHaveProperty(wish);
   });
 
   it.each([
@@ -75,6 +77,8 @@ describe("the next holder inherits nothing", () => {
   ])("from one that ended by %s", (_, end) => {
     expect(apply(end(holdWithEverything()))).toBe(true);
     for (const attribute of [...ofHolder, ...wishes]) expect(item()).not.toHaveProperty(attribute);
+    expect(apply(acquire(lease, grant()))).toBe(true);
+    expect(item()).not.toHaveProperty("ownClock");
   });
 
   it("from one whose lock is in its cooldown", () => {
