@@ -249,19 +249,33 @@ describe("time", () => {
   });
 });
 
-test.each([
-  ["release", "lost"],
-  ["complete", "succeeded"],
-] as const)(
-  "the caller is told that the attempt's lease is lost where its work ends that itself: %s",
-  async (end, state) => {
-    const run = runsOf("a").run(slot, async ({ lease }) => {
-      await lease[end]();
-    });
+describe("work that ends its attempt's lease itself", () => {
+  test("has lost it where it releases it", async () => {
+    const run = runsOf("a").run(slot, ({ lease }) => lease.release());
     await expect(run).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
-    expect(await runsOf("a").get(slot)).toMatchObject({ state, attempt: 1, owner: "a" });
-  },
-);
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost", attempt: 1, owner: "a" });
+  });
+
+  test.each([
+    [[], 3],
+    [["answer lost"], 4],
+  ] as const)("has succeeded where it completes it: %s", async (weather, requests) => {
+    await expect(runsOf("a").run(slot, fail)).rejects.toThrow("broken");
+    store.calls.length = 0;
+    const run = runsOf("b").run(slot, async ({ lease, progress, remark }) => {
+      progress({ pages: 3 });
+      remark("done");
+      store.next(...weather);
+      return await lease.complete().catch(() => "unknown");
+    });
+    expect(await inTime(run)).toBe(weather.length === 0 ? true : "unknown");
+    const last = { attempt: 2, state: "succeeded", owner: "b", remark: "done" };
+    const attempts = [{ attempt: 1, state: "failed", remark: "Error: broken" }, last];
+    expect(await runsOf("a").get(slot)).toMatchObject({ ...last, progress: { pages: 3 }, attempts });
+    expect(store.calls).toHaveLength(requests);
+    expect(await runsOf("a").tryRun(slot, fail)).toBeUndefined();
+  });
+});
 
 describe("bad input", () => {
   test.each([

@@ -28,7 +28,6 @@ export class RunAttempt {
   readonly #context: AttemptContext;
   readonly #lease: Lease;
   readonly #form: RunForm;
-  #remark: string | undefined;
   /** Whether the work has recorded its success itself. */
   #hasSucceeded = false;
   /** The last of the calls of `succeedIn` that have not ended: one after the other. */
@@ -72,7 +71,7 @@ export class RunAttempt {
       await this.#record("failed", cut(loss.message, runLimits.remarkBytes)).catch(() => {});
       throw loss;
     }
-    if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
+    if (await this.#record("succeeded", this.#form.remark)) return { state: "succeeded", result };
     if (loss !== undefined && loss.reason !== "expired") throw loss;
     throw new LeaseLostError(lease.key, this.#form.isOutcomeSent ? "taken" : "released");
   }
@@ -91,7 +90,7 @@ export class RunAttempt {
         form.progress = checkReport(report);
       },
       remark: (text) => {
-        this.#remark = checkText("remark", text, runLimits.remarkBytes);
+        form.remark = checkText("remark", text, runLimits.remarkBytes);
       },
       succeedIn: (send, options) => {
         const succeed = (): Promise<void> =>
@@ -115,7 +114,7 @@ export class RunAttempt {
     const resume = await held.still();
     if (held.lost !== undefined && held.lost !== "expired") throw held.error;
     const now = core.clock.now();
-    const outcome = { state: "succeeded", endedAt: now, remark: this.#remark } as const;
+    const outcome = { state: "succeeded", endedAt: now, remark: form.remark } as const;
     form.outcome = outcome;
     const { record: shown } = held;
     const write = form.release({ shown, now, retentionMs: form.retentionMs, slot, cooldown: undefined });

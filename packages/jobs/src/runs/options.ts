@@ -80,7 +80,7 @@ export interface RunOptions {
 export interface RunContext {
   readonly job: string;
   readonly slot: string;
-  /** The lease of this attempt. `run` ends it: do not release it. */
+  /** The lease of this attempt. `run` ends it: do not release it. Work that completes it has succeeded. */
   readonly lease: Lease;
   /** Aborts when the lease is lost, and when the caller's own signal aborts. */
   readonly signal: AbortSignal;

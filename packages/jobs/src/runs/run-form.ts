@@ -11,7 +11,7 @@ import {
   release,
   type Write,
 } from "@leasehold/client/internal";
-import { attemptsWith, attemptsWithLost } from "./attempt-history.ts";
+import { attemptsWith, attemptsWithLost, type JobRunAttempt } from "./attempt-history.ts";
 import { RunsExhaustedError } from "./errors.ts";
 import {
   cancelsRun,
@@ -34,6 +34,8 @@ import { runAttributeNames, runItemKey } from "./schema.ts";
 export class RunForm extends LockForm {
   /** JSON text of the latest report that no renewal has written yet. */
   progress: string | undefined;
+  /** The remark of a success. */
+  remark: string | undefined;
   outcome: Omit<RunOutcome, "progress"> | undefined;
   readonly retentionMs: number;
   /** An attempt is one call's own: another call of its owner takes it over, or waits. */
@@ -86,13 +88,18 @@ export class RunForm extends LockForm {
   }
 
   override release(ending: Ending): Write {
-    if (this.outcome === undefined) {
+    const { slot, now } = ending;
+    // Without an outcome the work, or the end of the client, ends the lease. Work that completes it has succeeded.
+    const completed = { state: "succeeded", endedAt: now, remark: this.remark } as const;
+    const outcome = this.outcome ?? (slot === undefined ? undefined : completed);
+    if (outcome === undefined) {
       this.#end = "without";
-      return this.#ended(release(this, ending, givesRunUp), ending);
+      const lost = { state: "lost", endedAt: now, remark: undefined } as const;
+      return this.#ended(release(this, ending, givesRunUp), ending, lost);
     }
     this.#end = "withOutcome";
-    const outcome = { ...this.outcome, progress: this.progress };
-    return this.#ended(recordOutcome(this, ending, outcome, this.#slot), ending);
+    const write = recordOutcome(this, ending, { ...outcome, progress: this.progress }, this.#slot);
+    return this.#ended(write, ending, outcome);
   }
 
   override cancel(cancellation: Cancellation): Write {
@@ -130,8 +137,11 @@ export class RunForm extends LockForm {
   }
 
   /** Adds this attempt to the history, unless it has succeeded: then the run itself shows it, and no other follows. */
-  #ended(write: Write, { shown: { owner, acquiredAt: startedAt }, now }: Ending): Write {
-    const { outcome = { state: "lost", endedAt: now, remark: undefined } } = this;
+  #ended(
+    write: Write,
+    { shown: { owner, acquiredAt: startedAt } }: Ending,
+    outcome: Pick<JobRunAttempt, "state" | "endedAt" | "remark">,
+  ): Write {
     if (outcome.state === "succeeded") return this.#kept(write);
     const ended = { attempt: this.#attempt, owner, startedAt, ...outcome };
     return this.#kept(storeAttempts(write, attemptsWith(this.#seen, ended)));
