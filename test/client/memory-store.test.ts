@@ -1,6 +1,7 @@
 import { type Item, LeaseServiceError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
+import { pagesOf } from "../../packages/client/src/base/store.ts";
 import { readCondition } from "../../packages/client/src/stores/memory/condition.ts";
 import { checkDefined, ExpressionError } from "../../packages/client/src/stores/memory/expression-parser.ts";
 
@@ -126,6 +127,22 @@ describe("a transaction in memory", () => {
     expect(() => store.transactNow([write({}), check])).toThrow(LeaseServiceError);
     expect(store.peek(key)).toBeUndefined();
   });
+});
+
+it("a scan goes on behind its cursor, also where the item of the cursor was removed meanwhile", async () => {
+  const store = new MemoryLeaseStore();
+  for (let n = 0; n < 1_200; n += 1) store.updateNow(update({ key: { pk: `k${n}`, sk: "lease" } }));
+  const asked = { filter: "attribute_exists(#a)", names: { "#a": "a" }, values: {} };
+  const seen: unknown[] = [];
+  for await (const { items, next } of pagesOf((from) => store.scan({ ...asked, ...from }, open))) {
+    seen.push(...items.map(({ pk }) => pk));
+    if (next !== undefined)
+      store.transactNow([
+        { key: next, condition: asked.filter, names: asked.names, values: {}, action: "delete" },
+      ]);
+  }
+  expect(seen).toHaveLength(1_200);
+  expect(new Set(seen).size).toBe(1_200);
 });
 
 it("a clock that is moved on by hand never runs backwards, though its process freezes on the way", async () => {

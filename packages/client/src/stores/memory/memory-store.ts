@@ -101,14 +101,13 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async scan(request: ScanRequest, call: CallOptions): Promise<ScanPage> {
     checkCall(call);
-    const ids = [...this.#items.keys()];
-    const start = request.after === undefined ? 0 : ids.indexOf(itemIdOf(request.after)) + 1;
-    const page = ids.slice(start, start + itemsPerPage);
-    const walked = page.map((id) => this.#items.get(id) ?? {});
+    const after = request.after === undefined ? "" : itemIdOf(request.after);
+    // As in DynamoDB, the place behind a key is known whether or not an item still has that key.
+    const ids = [...this.#items.keys()].filter((id) => id > after).sort();
+    const walked = ids.slice(0, itemsPerPage).map((id) => this.#items.get(id) ?? {});
     const items = walked.filter(selection(request.filter, request));
     const last = walked.at(-1);
-    const isLast = start + page.length >= ids.length || last === undefined;
-    return isLast ? { items } : { items, next: itemKeyOf(last) };
+    return last === undefined || walked.length === ids.length ? { items } : { items, next: itemKeyOf(last) };
   }
 
   /** Does what `update` does, at once. */
