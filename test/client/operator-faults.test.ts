@@ -344,3 +344,10 @@ it("a description tells how many are parked, and since when the one that has wai
   for (const since of [1_000, 2_000, 3_000]) put(store.table, "k", `${waiterSortKeyPrefix}${since}#flow`, {});
   expect((await operator.describe("k")).parked).toEqual({ count: 3, since: 1_000 });
 });
+
+it("a description counts the items of other programs, whatever their sort keys are", async () => {
+  const kinds = ["constructor", "__proto__", "toString"];
+  for (const kind of kinds) for (const n of [1, 2]) put(store.table, "k", `${kind}#${n}`, {});
+  const { items } = await operator.describe("k");
+  expect(Object.entries(items).sort()).toEqual(kinds.map((kind) => [kind, 2]).sort());
+});

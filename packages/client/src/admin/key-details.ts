@@ -87,7 +87,7 @@ export class KeyDetailsReader {
   readonly #parkedSince: number[] = [];
   readonly #seats: DescribedSeats[] = [];
   readonly #audit: AuditEntry[] = [];
-  readonly #items: Record<string, number> = {};
+  readonly #items = new Map<string, number>();
   #lock: Item | undefined;
 
   /** `onUnreadable` gets the errors of unreadable items. Their leases are left out. */
@@ -101,7 +101,7 @@ export class KeyDetailsReader {
     const sortKey = String(item[attributeNames.sortKey]);
     if (isSeatSortKey(sortKey) && isPauseAlone(item)) return;
     const [kind = "", time] = sortKey.split("#");
-    this.#items[kind] = (this.#items[kind] ?? 0) + 1;
+    this.#items.set(kind, (this.#items.get(kind) ?? 0) + 1);
     const leases = [...recordsIn([item], this.#onUnreadable)];
     this.#leases.push(...leases);
     if (sortKey === leaseSortKey) this.#lock = item;
@@ -123,7 +123,7 @@ export class KeyDetailsReader {
       // Their sort keys begin with the time.
       parked: { count: this.#parkedSince.length, since: this.#parkedSince[0] },
       seats: this.#seats,
-      items: this.#items,
+      items: Object.fromEntries(this.#items),
       audit: this.#audit,
     };
   }
