@@ -1,6 +1,6 @@
 /** What a client knows of a line, and what its callers share. */
 import { type Clock, type Item, LeaseClient } from "@leasehold/client";
-import { leaseItemKey } from "@leasehold/client/schema";
+import { leaseItemKey, limits } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Core, coreOf } from "../../packages/client/src/core/core.ts";
@@ -66,7 +66,7 @@ describe("a client whose machine was suspended", () => {
 
 describe("a client's view of a line", () => {
   /** Longer than any that the tests come to. */
-  const farAway = 2 ** 50;
+  const farAway = limits.durationMs;
   let clock: ManualClock;
   let store: ScriptedStore;
   let core: Core;
@@ -101,7 +101,7 @@ describe("a client's view of a line", () => {
 
   describe("passes a ticket", () => {
     /** As if its waiter's clock were far ahead. */
-    const ahead = 3 * farAway;
+    const ahead = 2 ** 52;
 
     it("only so long after the last write of its waiter, however long the lease has been free", () => {
       queue.see(lineOf({ until: ahead }).item);

@@ -1,8 +1,9 @@
 /** What the line of a lease looks like in its item, and what its writes make of it. */
 import type { Item } from "@leasehold/client";
-import { leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
+import { leaseItemKey, leaseSortKey, limits } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { latestTime } from "../../packages/client/src/base/item-values.ts";
 import {
   holdNoteIn,
   holdText,
@@ -74,6 +75,15 @@ describe("a ticket", () => {
     ["a text without a number", { "w:x": "lfls mpwg 1aao - - x" }],
   ])("is none with %s; the others keep their places", (_, strange) => {
     expect(ticketsIn({ ...strange, ...readable }).map(({ id }) => id)).toEqual(["good"]);
+  });
+
+  it("with times that none can have has expired: it would keep all others out", () => {
+    const text = `${"z".repeat(12)} ${"z".repeat(12)} ${(limits.durationMs + 1).toString(36)} - - x`;
+    expect(ticketsIn({ "q:x": 1, "w:x": text })).toMatchObject([{ since: 0, until: 0, leaseMs: 0 }]);
+    const longest = `1 ${latestTime.toString(36)} ${limits.durationMs.toString(36)} - - x`;
+    expect(ticketsIn({ "q:x": 1, "w:x": longest })).toMatchObject([
+      { until: latestTime, leaseMs: limits.durationMs },
+    ]);
   });
 
   it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {

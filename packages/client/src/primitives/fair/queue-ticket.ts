@@ -6,7 +6,8 @@
 
 import { brandClass } from "../../base/brand.ts";
 import { LeaseError, quoted } from "../../base/errors.ts";
-import { isWhole } from "../../base/item-values.ts";
+import { isWhole, latestTime } from "../../base/item-values.ts";
+import { limits } from "../../base/schema.ts";
 import type { Item } from "../../base/store.ts";
 import type { HoldEstimate } from "../../core/hold-estimate.ts";
 
@@ -128,10 +129,13 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
     const text = item[ticketPrefix + id];
     if (typeof text !== "string") continue;
     const [since, until, leaseMs, flags = "", shape, ...owner] = text.split(" ");
-    const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
+    const read = (digits = "", most = latestTime): number => {
+      const value = Number.parseInt(digits, radix);
+      return isWhole(value, most) ? value : 0;
+    };
     tickets.push({
       ...{ id, text, number, owner: owner.join(" ") },
-      ...{ since: read(since), until: read(until), leaseMs: read(leaseMs) },
+      ...{ since: read(since), until: read(until), leaseMs: read(leaseMs, limits.durationMs) },
       isWatching: !flags.startsWith(none),
       ownClock: flags.endsWith(ofOwnClock),
       shape: shape === none ? undefined : shape,
