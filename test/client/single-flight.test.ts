@@ -251,6 +251,13 @@ describe("a cache", () => {
     expect(await flights({ cache }).getOrCompute("k", { compute: () => "value" })).toBe("value");
   });
 
+  test("that holds a failure until a time that no Date has, gives that failure", async () => {
+    const cache = new Map([["k", { ...times, failure: { name: "Error", message: "down" } }]]);
+    const error = await failureOf(flights({ cache }).getOrCompute("k", { compute: () => "value" }));
+    expect(error).toBeInstanceOf(CachedFailureError);
+    expect(error).toMatchObject({ retryAt: 9e15, message: expect.stringContaining("from +275760-09-13") });
+  });
+
   test("that holds something else, takes a result in its place", async () => {
     const cache = new Map<string, unknown>([["k", { fencingToken: "9e15" }]]);
     const compute = vi.fn(() => "value");

@@ -1,5 +1,6 @@
 import { brandClass } from "../../base/brand.ts";
 import { isoTime, LeaseError, quoted, saying } from "../../base/errors.ts";
+import { latestTime } from "../../base/item-values.ts";
 import type { CachedFailure } from "./entry.ts";
 
 /**
@@ -38,7 +39,7 @@ export class CachedFailureError extends LeaseError {
     super(
       "LEASE_CACHED_FAILURE",
       `the computation of ${quoted(key)} has failed (${failure.name}: ${failure.message}); ` +
-        `it is tried again from ${isoTime(retryAt)} on`,
+        `it is tried again from ${isoTime(Math.min(retryAt, latestTime))} on`,
       { key, failureName: failure.name, retryAt },
     );
   }
