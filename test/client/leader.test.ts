@@ -181,6 +181,22 @@ describe("lead", () => {
     },
   );
 
+  it("resolves where it is stopped and has lost its lease at the same moment, whichever of the two its work tells", async () => {
+    for (const tellsLoss of [true, false]) {
+      const { stop, leading } = leadUntil((_, signal) => {
+        stop.abort(new Error("shut down"));
+        return Promise.reject(tellsLoss ? signal.reason : stop.signal.reason);
+      });
+      await settled();
+      store.weather = "hangs";
+      await clock.advance(leaseDurationMs);
+      store.weather = undefined;
+      await clock.advance(leaseDurationMs);
+      await expect(leading).resolves.toBeUndefined();
+      expect(await candidate("two").current()).toBeUndefined();
+    }
+  });
+
   it("rejects with an AbortError of the work's own while it leads", async () => {
     const error = new DOMException("The fetch ended.", "AbortError");
     await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
@@ -250,6 +266,28 @@ describe("listeners", () => {
     expect(await one.resign()).toBe(true);
     await settled();
     expect(uncaught).toEqual([]);
+  });
+
+  it.each<[string, (leadership: Leadership) => unknown]>([
+    [
+      "expired",
+      () => {
+        store.weather = "request lost";
+      },
+    ],
+    ["taken", (leadership) => breakLeaseOf(leadership).then(() => clientOf("other").acquire("k"))],
+    ["revoked", ({ token }) => adminOf(clientOf("operator")).requestRevocation("k", { token })],
+  ])("hear of a lease that is %s, also where its abort handler resigns at once", async (reason, end) => {
+    const told: string[] = [];
+    const one = candidate("one", {
+      onLost: (loss) => told.push(loss.reason),
+      onResigned: () => told.push("resigned"),
+    });
+    const leadership = await one.campaign();
+    leadership.signal.addEventListener("abort", () => void one.resign().catch(() => undefined));
+    await end(leadership);
+    await clock.advance(leaseDurationMs);
+    expect(told).toEqual([reason]);
   });
 
   it("that throw do not disturb the election: their errors are uncaught exceptions", async () => {
