@@ -1,4 +1,5 @@
 import { InvalidOptionsError, LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { leaseItemKey, limits } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -426,6 +427,20 @@ describe("an observer", () => {
     const next = candidate("observer").observe({ signal: stop.signal }).next();
     stop.abort();
     expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it("hears of nobody while an operator keeps the key closed: a pause does not lead", async () => {
+    const operator = new LeaseOperator(clientOf("operator"), { by: "alice" });
+    await operator.pause("k", { forMs: 60_000, reason: "INC-4411" });
+    const observer = candidate("observer");
+    expect(await observer.current()).toBeUndefined();
+    const observation = observer.observe();
+    expect((await observation.next()).value).toBeUndefined();
+    await operator.resume("k");
+    await candidate("one").campaign();
+    const next = observation.next();
+    await clock.advance(20_000);
+    expect((await next).value?.owner).toBe("one");
   });
 
   it("looks after half of each pause at the earliest", async () => {

@@ -4,6 +4,7 @@ import type { LeaseRecord } from "../../base/lease-record.ts";
 import { unlessPassing } from "../../base/operational.ts";
 import { readRecord } from "../../base/record.ts";
 import { attributeNames, leaseItemKey } from "../../base/schema.ts";
+import { isHolder } from "../../core/attempt.ts";
 import type { Core } from "../../core/core.ts";
 import { pauseWhileOpen, whileOpen } from "../../core/lifecycle.ts";
 
@@ -56,7 +57,7 @@ async function readSnapshot(core: Core, key: string, signal?: AbortSignal): Prom
 }
 
 function leaderIn(record: LeaseRecord | undefined, core: Core): LeaderRecord | undefined {
-  if (record === undefined || record.inCooldown) return undefined;
+  if (record === undefined || !isHolder(record)) return undefined;
   if (core.detector.judge(record).reason !== undefined) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
