@@ -3,6 +3,7 @@ import {
   type Lease,
   LeaseClient,
   type LeaseEvent,
+  type LeaseRecord,
   SlotMismatchError,
 } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
@@ -12,7 +13,8 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Sharing } from "../../packages/client/src/core/sharing.ts";
 import { adminOf } from "../support/admin.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -150,6 +152,34 @@ describe("calls of one owner at the same time", () => {
     await old.release();
     expect((await client.acquire("k", again)).token).toBe(young.token);
   });
+});
+
+it("a client forgets a shared lease when it ends: owners by the thousand leave nothing behind", async () => {
+  const sharing = new Sharing(clock);
+  let end = (): void => undefined;
+  const onEnd = (listener: () => void): void => {
+    end = listener;
+  };
+  const none = () => Promise.resolve();
+  const record = {} as LeaseRecord;
+  const lease = {
+    record,
+    slot: undefined,
+    remainingMs: () => 1,
+    onEnd,
+    retain() {},
+    suit: none,
+    release: none,
+  };
+  const win = vi.fn(() => Promise.resolve([lease]));
+  const wish = { key: "k", sortKey: "lease", owner: "a", slot: undefined };
+  const share = () => sharing.share([wish], { waitMs: 0, signal: undefined }, win);
+  await share();
+  await share();
+  expect(win).toHaveBeenCalledTimes(1);
+  end();
+  await share();
+  expect(win).toHaveBeenCalledTimes(2);
 });
 
 describe("a lease that another caller of its owner shares", () => {

@@ -448,4 +448,15 @@ describe("a lease as one invocation sees it", () => {
     await (await client.acquire(key)).release();
     expect(await held.beat()).toEqual({ state: "unanswered" });
   });
+
+  test("that a process with a slower clock takes on again is renewed by 1 request: its versions go on growing", async () => {
+    world.clock.jump(hour);
+    const ahead = lock.resume(held.lease.toJSON());
+    await ahead.renew();
+    world.clock.jump(-hour);
+    const asked: string[] = [];
+    world.failure = (what) => void asked.push(what);
+    await lock.resume(ahead.toJSON()).renew();
+    expect(asked).toEqual(["update"]);
+  });
 });
