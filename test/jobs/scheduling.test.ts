@@ -193,6 +193,20 @@ describe("slots that were missed", () => {
     await end(catching);
   });
 
+  it.each([
+    [0, ["08:00"]],
+    [2 * hourMs, ["06:00", "07:00", "08:00"]],
+  ])(
+    "are none of those that are due at the very moment of the begin: with a catchUpMs of %i",
+    async (catchUpMs, slots) => {
+      clock = new ManualClock(Date.UTC(2026, 0, 1, 8));
+      const process = begin("a", { catchUpMs });
+      await clock.advance(1_000);
+      expect(slotsRun()).toEqual(slots);
+      await end(process);
+    },
+  );
+
   it("while the machine was suspended: the latest alone, or all that catchUpMs reaches", async () => {
     const plain = begin("a");
     await clock.advance(hourMs);

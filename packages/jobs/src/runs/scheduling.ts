@@ -149,7 +149,8 @@ export async function keepSchedule(
 
   const began = clock.monotonic();
   await tellTime(core, terms, runs);
-  let seenUntil = clock.now() - (clock.monotonic() - began);
+  // A slot that is due at this very moment is not missed.
+  let seenUntil = clock.now() - (clock.monotonic() - began) - 1;
   let catchUpAt = catchUpMs > 0 ? seenUntil : Number.POSITIVE_INFINITY;
   while (!signal?.aborted) {
     const now = clock.now();
