@@ -265,3 +265,44 @@ describe("the machine's uptime", () => {
     expect(uptime()).toBe(90_010);
   });
 });
+
+describe("a timer that is longer than one of Node", () => {
+  const longestTimerMs = 2 ** 31 - 1;
+  const set: [delayMs: number, options: unknown][] = [];
+  let clock: ManualClock;
+  let fired: number[];
+  let cancel: () => void;
+
+  beforeEach(() => {
+    /** As a program's own clock may be: of Node's timers, and no more. */
+    clock = new (class extends ManualClock {
+      override schedule(callback: () => void, delayMs: number, options?: object): () => void {
+        set.push([delayMs, options]);
+        return super.schedule(callback, delayMs > longestTimerMs ? 1 : delayMs);
+      }
+    })();
+    set.length = 0;
+    fired = [];
+    const serviceClock = new ServiceClock(clock, true, () => undefined);
+    const options = { background: true };
+    cancel = serviceClock.schedule(() => fired.push(clock.monotonic()), 2 * longestTimerMs + 5, options);
+  });
+
+  it("fires once, when its time is over, and keeps no process alive that it should not", async () => {
+    await clock.advance(3 * longestTimerMs);
+    expect(fired).toEqual([2 * longestTimerMs + 5]);
+    const options = { background: true };
+    expect(set).toEqual([
+      [longestTimerMs, options],
+      [longestTimerMs, options],
+      [5, options],
+    ]);
+  });
+
+  it.each([0, 1, 2])("is cancelled in each part of its time: %i", async (part) => {
+    await clock.advance(part * longestTimerMs);
+    cancel();
+    await clock.advance(3 * longestTimerMs);
+    expect(fired).toEqual([]);
+  });
+});

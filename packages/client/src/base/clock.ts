@@ -18,7 +18,8 @@ export interface Clock {
    */
   uptime?(monotonic: number, now: number): number;
   /**
-   * Calls back once after `delayMs`, unless the returned function is called before.
+   * Calls back once after `delayMs`, unless the returned function is called before. A client asks for 2147483647 ms at
+   * most, which Node's timers take.
    *
    * A `background` timer does not keep the process alive.
    */

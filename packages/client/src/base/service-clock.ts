@@ -1,4 +1,4 @@
-import type { Clock, Moment } from "./clock.ts";
+import { type Clock, longestTimerMs, type Moment } from "./clock.ts";
 
 /**
  * How far a clock may run fast or slow: 1/1000. Quartz is better than 1/10000, and NTP slews by at most 1/2000.
@@ -82,7 +82,16 @@ export class ServiceClock implements Clock {
   }
 
   schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }): () => void {
-    return this.#clock.schedule(callback, delayMs, options);
+    // Clocks are made of timers, and a longer timer of Node fires at once.
+    if (!(delayMs > longestTimerMs)) return this.#clock.schedule(callback, delayMs, options);
+    let cancel = this.#clock.schedule(
+      () => {
+        cancel = this.schedule(callback, delayMs - longestTimerMs, options);
+      },
+      longestTimerMs,
+      options,
+    );
+    return () => cancel();
   }
 
   /** The wall clock's time, or the nearest time that the service's answers allow; in whole milliseconds. */
@@ -204,17 +213,12 @@ export class ServiceClock implements Clock {
 
   /** The lowest of the lower bounds. */
   #lowerAt(at: Moment): number | undefined {
-    let lowest: number | undefined;
-    for (const bounds of this.#told)
-      lowest = Math.min(lowest ?? Number.POSITIVE_INFINITY, lowerAt(bounds, at));
-    return lowest;
+    return this.#told.length > 0 ? Math.min(...this.#told.map((bounds) => lowerAt(bounds, at))) : undefined;
   }
 
   /** The highest of the upper bounds. */
   #upperAt(at: Moment): number | undefined {
-    let highest: number | undefined;
-    for (const bounds of this.#told) highest = Math.max(highest ?? 0, upperAt(bounds, at));
-    return highest;
+    return this.#told.length > 0 ? Math.max(...this.#told.map((bounds) => upperAt(bounds, at))) : undefined;
   }
 }
 

@@ -121,7 +121,7 @@ export abstract class LeaseDeadline {
     this.#cancelTimer?.();
     const leftMs = this.remainingMs();
     if (leftMs <= 0) return;
-    // Timers may fire a little early, and cannot be set for longer than 24 days: the timer is set again for the rest.
+    // Timers may fire a little early: the timer is set again for the rest.
     this.#cancelTimer = this.#clock.schedule(() => this.#arm(), Math.ceil(leftMs), background);
   }
 }

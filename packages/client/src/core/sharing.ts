@@ -88,29 +88,28 @@ export class Sharing {
     const shared = [...held];
     for (const [, lease] of shared) lease.retain();
     const missing = wishes.filter((wish) => !held.has(wish));
-    if (missing.length > 0) {
-      const winning = win(missing);
-      for (const wish of missing) this.#entries.set(idOf(wish), winning);
-      const won = await winning.catch(async (error: unknown) => {
-        for (const wish of missing) this.#entries.delete(idOf(wish));
-        // The leases that the owner had already go on for their other holders.
-        // Ignored: the reason why the others were not won comes first, and the `error` event reports a mistake.
-        await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
-        throw error;
-      });
-      for (const [index, lease] of won.entries()) {
-        const wish = missing[index] as W;
-        const id = idOf(wish);
-        held.set(wish, lease);
-        this.#entries.set(id, lease);
-        // No other lease takes its place before it has ended.
-        lease.onEnd(() => this.#entries.delete(id));
-      }
-    }
     try {
+      if (missing.length > 0) {
+        const winning = win(missing);
+        for (const wish of missing) this.#entries.set(idOf(wish), winning);
+        const won = await winning.catch((error: unknown) => {
+          for (const wish of missing) this.#entries.delete(idOf(wish));
+          throw error;
+        });
+        for (const [index, lease] of won.entries()) {
+          const wish = missing[index] as W;
+          const id = idOf(wish);
+          held.set(wish, lease);
+          this.#entries.set(id, lease);
+          // No other lease takes its place before it has ended.
+          lease.onEnd(() => this.#entries.delete(id));
+        }
+      }
       await Promise.all(shared.map(([wish, lease]) => lease.suit(wish)));
     } catch (error) {
-      // Ignored: why a lease cannot be shared comes first, and the `error` event tells of a mistake.
+      // The leases that the owner had already go on for their other holders.
+      // Ignored: why the others were not won, or why one cannot be shared, comes first; the `error` event tells of a
+      // mistake.
       await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
       throw error;
     }

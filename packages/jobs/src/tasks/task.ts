@@ -9,7 +9,6 @@ import type {
 } from "@leasehold/client";
 import {
   backoffMs,
-  callAfter,
   checkWork,
   deferred,
   type Ended,
@@ -77,7 +76,7 @@ export class Task {
     const { maxRunMs } = terms;
     if (maxRunMs === undefined) return;
     const tooLong = (): void => claim.over("expired", `it has run for longer than ${maxRunMs} ms`);
-    claim.onEnd(callAfter(core.clock, maxRunMs, tooLong, { background: true }));
+    claim.onEnd(core.clock.schedule(tooLong, maxRunMs, { background: true }));
   }
 
   /** The task's name within its set. */
