@@ -412,6 +412,16 @@ describe("a handle is refused", () => {
     },
   );
 
+  it("of a permit, with a token that ends an attribute's name in a statement of PartiQL", async () => {
+    const semaphore = new Semaphore(client, "k", { permits: 1 });
+    const handle = (await semaphore.acquire()).toJSON();
+    store.calls.length = 0;
+    const token = `${handle.token}" = ? SET "token`;
+    const adopt = () => semaphore.adopt({ ...handle, token });
+    await expectRefusal(adopt, "handle.token", token);
+    expect(adopt).not.toThrow(token);
+  });
+
   it("of a permit, where a lock is to be adopted", async () => {
     const handle = (await new Semaphore(client, "k", { permits: 1 }).acquire()).toJSON();
     store.calls.length = 0;

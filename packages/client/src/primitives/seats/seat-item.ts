@@ -105,10 +105,13 @@ export class SeatItem {
     const { core } = this;
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
     const terms = checkHandle(handle, core.tableName, checkSeat);
-    const { key, sortKey, version } = terms.record;
+    const { key, sortKey, token, version } = terms.record;
     const isHere = key === this.key && sortKey === this.#sortKey;
     check(isHere, "handle.key", key, `a handle of the ${this.#sortKey} ${JSON.stringify(this.key)}`);
     countTo(seatLimits.handleVersion)("handle.version", version);
+    // It becomes a part of attributes' names, and renewals that share a request are statements with such names.
+    const finding = "has a double quote";
+    check(!token.includes('"'), "handle.token", token, "a token without double quotes", { finding });
     const heartbeatMs = checkHeartbeat(heartbeat, terms.leaseDurationMs);
     return new Lease(adoptLease(core, new HeldSeat(key, sortKey), terms, heartbeatMs), undefined);
   }
