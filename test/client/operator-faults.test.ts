@@ -108,6 +108,25 @@ it("a pause that may wait recognises its own lock, however late an answer comes,
   expect(await actions()).toEqual(["pause"]);
 });
 
+it("a pause whose earlier try lands while it looks again, between two reads, is had once", async () => {
+  store.weather = "request lost";
+  store.get = async ({ key }) => {
+    const item = store.table.peek(key);
+    const late = store.calls.findLast(({ method }) => method === "transact")?.entries;
+    if (key.sk === "lease" && late !== undefined) {
+      store.weather = undefined;
+      store.table.transactNow(late);
+    }
+    return item;
+  };
+  const paused = operator.pause("k", { forMs: 3_600_000, reason, waitMs: 60_000 });
+  expect(await settle(paused)).toMatchObject({ outcome: "done" });
+  expect(await actions()).toEqual(["pause"]);
+  // DynamoDB refuses a write that changes an attribute by two names.
+  for (const { names } of store.calls.flatMap(({ entries }) => entries ?? []))
+    expect(new Set(Object.values(names)).size).toBe(Object.keys(names).length);
+});
+
 it("a pause that may wait for an hour does not wait so long for one read", async () => {
   const get = store.get.bind(store);
   store.get = (_, { signal }) =>

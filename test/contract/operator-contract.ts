@@ -313,6 +313,22 @@ export function operatorContract(place: (clock: PatientClock) => Place): void {
       expect((await recordOf()).pause).toBeUndefined();
     });
 
+    it("takes the place of one that has ended by itself, of which no lease is left, in the lock or elsewhere", async () => {
+      for (const forMs of [1_000, 2_000, 60_000]) {
+        expect(await operatorOf("alice").pause(key, { forMs, reason })).toMatchObject({ outcome: "done" });
+        const { leases, seats } = await operatorOf("reader").describe(key);
+        expect([leases.length, seats]).toEqual([1, []]);
+        if (forMs < 60_000) await clock.advance(forMs + clockSkewMs + 1);
+        // A holder in between forgets the pause of the lock, and not that of the semaphore.
+        if (forMs === 1_000) await (await clientOf("a").acquire(key)).release();
+      }
+      const semaphore = new Semaphore(clientOf("a"), key, { permits: 1 });
+      expect(await semaphore.tryAcquire()).toBeUndefined();
+      await operatorOf("alice").resume(key);
+      expect((await operatorOf("reader").describe(key)).leases).toEqual([]);
+      expect((await semaphore.acquire()).held).toBe(true);
+    });
+
     it("takes over from a dead holder, and says so in its trace", async () => {
       await clientOf("a").acquire(key);
       await clock.advance(pastLease);

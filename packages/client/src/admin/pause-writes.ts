@@ -15,10 +15,11 @@ import {
   isPauseAlone,
   type SeatRecord,
   seatLimits,
+  seatOf,
   seatSortKeys,
   seatText,
 } from "../primitives/seats/seat.ts";
-import { count, removeSeat, takeSeat } from "../primitives/seats/seat-writes.ts";
+import { passSeats, removeSeat, takeSeat } from "../primitives/seats/seat-writes.ts";
 import { release, take } from "../statements/lock.ts";
 import type { Part, Write } from "../statements/statement.ts";
 
@@ -53,9 +54,10 @@ export function close(
       const text = seatText({ ...lease, seat }, data);
       const ttl = timeToLive(lease.expiresAt, retentionMs);
       const write = takeSeat({ key: lease.key, sortKey }, lease, text, ttl).and(pausing, mark);
-      const earlier = pauseAlone(seen[index]);
+      const item = seen[index];
+      const earlier = pauseAlone(item);
       if (earlier !== undefined) write.and(earlierPauseGone, { ":earlierPause": earlier });
-      return count(write, [], seat);
+      return passSeats(write, restOfPause(item, lease), seat);
     }),
   ];
 }
@@ -65,6 +67,12 @@ function pauseAlone(item: Item | undefined): string | undefined {
   return item !== undefined && isPauseAlone(item)
     ? optionalTextIn(item, attributeNames.releasedToken)
     : undefined;
+}
+
+/** The seat of an earlier pause, which has ended without a resume: the new one takes its place, and its mark. */
+function restOfPause(item: Item | undefined, { token }: LeaseRecord): readonly SeatRecord[] {
+  const seat = seatOf(item, String(item?.[attributeNames.pauseToken]));
+  return seat === undefined || seat.token === token ? [] : [seat];
 }
 
 /** Opens what a pause has closed, if it is unchanged since the look. */
