@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { coreOf } from "../../packages/client/src/core/core.ts";
 import { CheckInCaller } from "../../packages/client/src/primitives/fair/check-ins.ts";
 import { Queue, unresponsiveAfterMs } from "../../packages/client/src/primitives/fair/queue.ts";
+import { queueLimits, ticketText } from "../../packages/client/src/primitives/fair/queue-ticket.ts";
 import { seatLimits } from "../../packages/client/src/primitives/seats/seat.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -205,6 +206,30 @@ describe("the turns of a line", () => {
       await clock.advance(leaseDurationMs + clockSkewMs + 1);
       expect((await semaphoreOf("a", permits).acquire({ permits })).held).toBe(true);
     });
+
+    it.each([45, seatLimits.passedPerWrite])(
+      "%i dead holders make room together with dead waiters, in writes of no more operators than DynamoDB takes",
+      async (permits) => {
+        const dead = new Semaphore(clientOf("dead"), "k", { permits });
+        for (let held = 0; held < permits; held += 1) await dead.acquire();
+        const key = leaseItemKey("k", "semaphore");
+        const { pk: _, sk: __, ...item } = store.table.peek(key) ?? {};
+        const times = { since: clock.now(), until: clock.now() + 1_000, leaseMs: 1_000 };
+        const shape = `permit:${permits}:${permits}`;
+        const text = ticketText({ ...times, isWatching: true, ownClock: false, shape, owner: "dead" });
+        const waiting = queueLimits.removalsPerWrite;
+        const tickets: Record<string, string | number> = {};
+        for (let id = 1; id <= waiting; id += 1)
+          Object.assign(tickets, { [`q:${id}`]: id, [`w:${id}`]: text });
+        put(store.table, "k", "semaphore", { ...item, ...tickets, waiting, lastTicket: waiting });
+        await clock.advance(leaseDurationMs + clockSkewMs + 1);
+        store.calls.length = 0;
+        expect((await semaphoreOf("a", permits).acquire({ permits })).held).toBe(true);
+        for (const { condition } of store.calls.flatMap(({ requests }) => requests))
+          expect((condition.match(/AND|OR|<>|<=|=|<|attribute_/g) ?? []).length).toBeLessThanOrEqual(300);
+        expect(store.table.peek(key)).toMatchObject({ permits, waiting: 0 });
+      },
+    );
 
     it("a waiter is not passed for its silence while there is no room for what it wants", async () => {
       const first = await semaphoreOf("first", 2).acquire({ heartbeat: true });

@@ -23,6 +23,13 @@ import {
 import { holdsNoted, inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
 
 const { removalsPerWrite } = queueLimits;
+/** DynamoDB allows 300 operators in a condition: each passed lease takes four of them, and each ticket two. */
+const [manyLeases, removalsBesideMany] = [45, 10];
+
+/** How many tickets an acquiring write removes that passes these leases, of which it removes 60 at most. */
+function removalsBeside(passed: readonly LeaseRecord[]): number {
+  return passed.length > manyLeases ? removalsBesideMany : removalsPerWrite;
+}
 
 /**
  * A caller that acquires a lease in its turn: its position by the last answer, the form of the lease with the line's
@@ -114,7 +121,7 @@ export abstract class QueueCaller {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
     // A try that only recognises an own write may land late: it must not take another waiter's turn.
-    const tickets = removable(this.passable);
+    const tickets = this.passable.slice(0, removalsBeside(passed));
     return inTurn(write, this.#isTurn ? this.own : undefined, tickets, this.queue.passingOver(tickets));
   }
 
@@ -122,7 +129,7 @@ export abstract class QueueCaller {
   clear(passed: readonly LeaseRecord[]): readonly Write[] {
     const { passable } = this;
     const writes = [...(this.#inner.clear?.(passed) ?? [])];
-    for (let from = removalsPerWrite; from < passable.length; from += removalsPerWrite) {
+    for (let from = removalsBeside(passed); from < passable.length; from += removalsPerWrite) {
       const tickets = passable.slice(from, from + removalsPerWrite);
       writes.push(removeTickets(this.queue, tickets, this.queue.passingOver(tickets)));
     }
