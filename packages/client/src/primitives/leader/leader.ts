@@ -193,7 +193,7 @@ export class Leader implements AsyncDisposable {
         throw error;
       }
     }
-    const loss = lossOf(leadership);
+    const loss = lossOfLeadership(leadership);
     await this.resign().catch(ifOperational(undefined));
     if (hasProtected(loss)) await sleepWhileOpen(this.#core, this.#terms.pauseMs, outer);
   }
@@ -220,7 +220,7 @@ export class Leader implements AsyncDisposable {
     const onEnd = (): void => {
       // The signal aborts during a release; only afterwards it is known whether that was a resignation.
       queueMicrotask(() => {
-        const loss = lossOf(leadership);
+        const loss = lossOfLeadership(leadership);
         this.#tell(() => (loss ? onLost?.(loss, leadership) : onResigned?.(leadership)));
       });
     };
@@ -250,7 +250,7 @@ function refuseSecond(isUnderWay: boolean, call: string): void {
 }
 
 /** Why a leadership was lost, also if it was released after that; undefined if it was resigned. */
-function lossOf(leadership: Leadership): LeaseLostError | undefined {
+function lossOfLeadership(leadership: Leadership): LeaseLostError | undefined {
   const reason = leadership.signal.reason as LeaseLostError | undefined;
   // A broken lease and a release have the same reason.
   return reason === undefined || reason.reason === "released" ? leadership.loss : reason;
