@@ -3,6 +3,7 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import type { ManualClock } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leasedBatch, leaseLock } from "@leasehold/middy";
 import { describe, expect, test, vi } from "vitest";
+import { collectUncaught } from "../support/uncaught.ts";
 import { bench, middies, ways } from "./support.ts";
 
 const sleep = (clock: ManualClock, ms: number): Promise<void> =>
@@ -131,17 +132,46 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     expect(members).toEqual({ Table: b.store.tableName, Job: "j", JobSucceeded: 1 });
   });
 
-  test("and goes on when that fails", async () => {
+  test.each<[string, () => unknown]>([
+    [
+      "throws",
+      () => {
+        throw new Error("full");
+      },
+    ],
+    ["rejects", () => Promise.reject(new Error("full"))],
+  ])("and goes on when that %s", async (_how, metrics) => {
     const mistake = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    const metrics = (): never => {
-      throw new Error("full");
-    };
+    const uncaught = collectUncaught();
     const { app, context, clock, holder } = setUp({ metrics }, () => sleep(clock, 9_900));
     const answer = app({}, context(10_000));
     await clock.advance(9_900);
     await answer;
+    await new Promise(setImmediate);
     expect(await holder()).toBeUndefined();
     expect(mistake).toHaveBeenCalledTimes(2);
+    expect(uncaught).toEqual([]);
+    vi.restoreAllMocks();
+  });
+
+  test.each<[string, (key: string) => unknown]>([
+    [
+      "throws",
+      () => {
+        throw new Error("no such group");
+      },
+    ],
+    ["gives no text", () => ({ group: 1 })],
+  ])("and without the dimension Key where its function %s", async (_how, keyDimension) => {
+    const mistake = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const uncaught = collectUncaught();
+    const { app, context, lines, values } = setUp({ keyDimension: keyDimension as () => string });
+    expect(await app({}, context())).toBe("done");
+    await new Promise(setImmediate);
+    expect(values()).toMatchObject([{ LeaseAcquired: 1, LeaseReleased: 1, JobSucceeded: 1 }]);
+    expect(JSON.parse(lines[0] ?? "")).not.toHaveProperty("Key");
+    expect(uncaught).toEqual([]);
+    expect(mistake).toHaveBeenCalled();
     vi.restoreAllMocks();
   });
 

@@ -1,4 +1,5 @@
 import type { Clock, Lease, LeaseEventListener } from "@leasehold/client";
+import { InvalidOptionsError } from "@leasehold/client/internal";
 import {
   inMilliseconds,
   type KeyDimension,
@@ -83,35 +84,49 @@ export class InvocationMetrics {
     const [first] = groups.values();
     if (first === undefined) groups.set(undefined, others);
     else first.addAll(others);
-    try {
-      for (const [key, totals] of groups) this.#writeGroup(key, totals);
-    } catch (mistake) {
-      // The user's own output must not fail an invocation that is done: it would come again.
-      console.error("metrics failed:", mistake);
-    }
+    for (const [key, totals] of groups) this.#writeGroup(key, totals);
   }
 
   #writeGroup(key: string | undefined, totals: Totals): void {
     const { tableName, job, clock, output } = this.#terms;
     if (typeof output === "function") {
       if (tableName === undefined) return;
-      for (const part of totals.lines()) output(metricsLine({ tableName, job, key }, part, clock.now()));
+      for (const part of totals.lines())
+        tell(() => output(metricsLine({ tableName, job, key }, part, clock.now())));
       return;
     }
     for (const [name, values] of totals) {
       const unit = inMilliseconds.includes(name) ? "Milliseconds" : "Count";
-      for (const value of values) output.addMetric(name, unit, value);
+      for (const value of values) tell(() => output.addMetric(name, unit, value));
+    }
+  }
+
+  /** Without a group that is a text, an event counts without a key: its error would end the process. */
+  #groupOf(key: string): string | undefined {
+    const { groupOf } = this.#terms;
+    try {
+      const group: unknown = groupOf?.(key) || undefined;
+      if (group === undefined || typeof group === "string") return group;
+      throw new InvalidOptionsError("keyDimension", group, "a function that gives a string or undefined");
+    } catch (mistake) {
+      console.error("metrics failed:", mistake);
+      return undefined;
     }
   }
 
   #totalsOf(key: string): Totals {
-    const group = this.#terms.groupOf?.(key) || undefined;
+    const group = this.#groupOf(key);
     const present = this.#ofLeases.get(group);
     if (present !== undefined) return present;
     const totals = new Totals();
     this.#ofLeases.set(group, totals);
     return totals;
   }
+}
+
+/** Calls the user's output. Its error, also a later one, must not fail an invocation that is done: it would come again. */
+function tell(call: () => unknown): void {
+  new Promise((told) => told(call())).catch((mistake: unknown) => console.error("metrics failed:", mistake));
 }
 
 /** The values of each metric: one sum of a count, every sample of a time. */
