@@ -16,7 +16,7 @@ import {
   metricNames,
   spanNames,
 } from "@leasehold/opentelemetry";
-import { context, SpanStatusCode } from "@opentelemetry/api";
+import { context, diag, SpanStatusCode } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
   AggregationTemporality,
@@ -36,6 +36,7 @@ import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { collectUncaught } from "../support/uncaught.ts";
 
 const { outcome, key, owner, fencingToken, errorType, lostReason, takeoverReason, holder } = attributeNames;
 
@@ -377,6 +378,25 @@ describe("metrics", () => {
     expect(await values(metricNames.held)).toContainEqual([2, { [key]: "import" }]);
     await lease.release();
     expect(await values(metricNames.held)).toContainEqual([1, { [key]: "import" }]);
+  });
+
+  it("leave the key out where the function that groups keys throws, or gives no text", async () => {
+    const told: unknown[] = [];
+    diag.setLogger({ ...diag, error: (...args) => told.push(args) }, { suppressOverrideMessage: true });
+    const uncaught = collectUncaught();
+    for (const keyDimension of [() => JSON.parse("{"), () => ({ group: 1 })]) {
+      stop();
+      stop = instrumentLeasehold({ ...providers, keyDimension });
+      const lease = await clientOf("me").acquire("k");
+      expect(await values(metricNames.held)).toEqual([[1, {}]]);
+      await lease.release();
+    }
+    await new Promise(setImmediate);
+    diag.disable();
+    expect(uncaught).toEqual([]);
+    expect(told).not.toEqual([]);
+    expect(await values(metricNames.heldDuration)).toMatchObject([[{ count: 2 }, { [outcome]: "released" }]]);
+    expect(ended(hold)).toHaveLength(2);
   });
 
   it("tell of a clock that is off, of work that is not recorded and of mistakes", async () => {

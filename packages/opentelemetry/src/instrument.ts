@@ -5,6 +5,7 @@ import {
   acquireChannel,
   aFunction,
   checkOptions,
+  InvalidOptionsError,
   leaseEventTypes,
   type Rules,
   withMethods,
@@ -13,6 +14,7 @@ import {
 import { type SingleFlightEvent, singleFlightChannel } from "@leasehold/client/single-flight";
 import {
   context,
+  diag,
   type MeterProvider,
   metrics,
   type ObservableCallback,
@@ -62,7 +64,9 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
   const { tracerProvider = trace.getTracerProvider(), meterProvider = metrics.getMeterProvider() } = given;
   const { keyDimension = false } = given;
   const keyOf =
-    typeof keyDimension === "function" ? keyDimension : (key: string) => (keyDimension ? key : undefined);
+    typeof keyDimension === "function"
+      ? checkedGroups(keyDimension)
+      : (key: string) => (keyDimension ? key : undefined);
   const meter = meterProvider.getMeter(scope);
   const tracer = tracerProvider.getTracer(scope);
   const instruments = new Instruments(meter, keyOf);
@@ -117,6 +121,20 @@ export function instrumentLeasehold(options: InstrumentationOptions = {}): () =>
     leases.stop();
     for (const { span } of underWay.values()) leave(span);
     underWay.clear();
+  };
+}
+
+/** A mistake in the user's function leaves the key out: the error of a channel's subscriber would end the process. */
+function checkedGroups(groupOf: KeyDimension): KeyDimension {
+  return (key) => {
+    try {
+      const group: unknown = groupOf(key);
+      if (group === undefined || typeof group === "string") return group;
+      throw new InvalidOptionsError("keyDimension", group, "a function that gives a string or undefined");
+    } catch (mistake) {
+      diag.error("keyDimension failed", mistake);
+      return undefined;
+    }
   };
 }
 
