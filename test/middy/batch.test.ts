@@ -229,6 +229,23 @@ describe("a function's time", () => {
   });
 });
 
+test.each([60_000, 9_000])(
+  "a margin of %d ms leaves the records three quarters of a short time",
+  async (timeoutMarginMs) => {
+    works.set("a2", () => b.clock.freeze(7_500));
+    const answer = handlerOf({ concurrency: 1, timeoutMarginMs })(
+      batchOf("a1", "a2", "b1"),
+      b.context(10_000),
+    );
+    expect(await answer).toEqual(["b1"]);
+  },
+);
+
+test("a batch without Lambda's context is refused by name, before any request", async () => {
+  await expect(handlerOf()(batchOf("a1"), null as never)).rejects.toMatchObject({ option: "context" });
+  expect([ran, b.store.requests]).toEqual([[], []]);
+});
+
 describe("a FIFO queue", () => {
   test("keeps the order of a message group: behind a failure nothing of it runs, and other groups do", async () => {
     works.set("a1", fail);

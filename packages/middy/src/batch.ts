@@ -14,6 +14,7 @@ import type { Context } from "aws-lambda";
 import { type BatchItemFailure, type BatchRecord, readBatch } from "./batch-records.ts";
 import { Guard, type Skipped } from "./guard.ts";
 import { type Hold, throwUnlessProtected } from "./hold.ts";
+import { readTime } from "./invocation.ts";
 import type { LeasedHandler } from "./leased.ts";
 import type { LeaseLockOptions, WhenHeld } from "./options.ts";
 import { leaseLockRules, type MakeClient } from "./settings.ts";
@@ -175,10 +176,17 @@ class Batch<TRecord> {
   readonly #parts: Parts<TRecord>;
   readonly #context: Context;
   readonly #outer: AbortSignal | undefined;
+  readonly #remainingMs: () => number | undefined;
+  /** With so much time left, no record begins. */
+  readonly #marginMs: number;
   /** By line, why its first record failed. */
   readonly #stopped = new Map<string, unknown>();
 
+  /** Throws InvalidOptionsError if the context is none that is supported. */
   constructor(parts: Parts<TRecord>, context: Context, outer: AbortSignal | undefined) {
+    const { remainingMs, marginMs } = readTime(context, parts);
+    this.#remainingMs = remainingMs;
+    this.#marginMs = marginMs(remainingMs() ?? 0);
     this.#parts = parts;
     this.#context = context;
     this.#outer = outer;
@@ -232,9 +240,8 @@ class Batch<TRecord> {
   #throwIfOver({ line, refusal }: KeyedRecord<TRecord>): void {
     if (line !== undefined && this.#stopped.has(line)) throw this.#stopped.get(line);
     if (refusal !== undefined) throw refusal;
-    const leftMs = this.#context.getRemainingTimeInMillis?.();
-    if (leftMs !== undefined && leftMs <= this.#parts.timeoutMarginMs)
-      throw new InvocationEndingError("timeout");
+    const leftMs = this.#remainingMs();
+    if (leftMs !== undefined && leftMs <= this.#marginMs) throw new InvocationEndingError("timeout");
   }
 
   #fail(entry: KeyedRecord<TRecord>, error: unknown): void {

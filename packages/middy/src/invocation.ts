@@ -35,8 +35,8 @@ export function readInvocation<TEvent>(
   event: TEvent,
   context: Context,
 ): Invocation {
-  refuseUnsupported(context);
-  const { key, once, client, timeoutMarginMs } = settings;
+  const { remainingMs, marginMs } = readTime(context, settings);
+  const { key, once, client } = settings;
   const whenHeld = settings.whenHeld ?? defaultWhenHeld(event, once !== false);
   const asked = typeof key === "string" ? key : key(event, context);
   check(
@@ -51,13 +51,6 @@ export function readInvocation<TEvent>(
   const triggeredAt = Number.isNaN(date.getTime()) ? undefined : date.toISOString();
   const { awsRequestId = crypto.randomUUID(), functionName = "function" } = context;
   const name = `${functionName}/${awsRequestId}`;
-  const remainingMs = (): number | undefined => {
-    const leftMs: unknown = context.getRemainingTimeInMillis?.();
-    const isTime = typeof leftMs === "number" && leftMs <= limits.durationMs;
-    const allowed = `a number of milliseconds, at most ${limits.durationMs}`;
-    check(leftMs === undefined || isTime, "context.getRemainingTimeInMillis's answer", leftMs, allowed);
-    return leftMs as number | undefined;
-  };
   let slot: string | undefined;
   // Without a slot the handler would run each time: the client refuses an empty one.
   if (typeof once === "function") slot = once(event, context) ?? "";
@@ -82,9 +75,31 @@ export function readInvocation<TEvent>(
     remainingMs,
     workMs: () => {
       const leftMs = remainingMs();
-      return leftMs && leftMs - Math.min(timeoutMarginMs, leftMs / 4);
+      return leftMs && leftMs - marginMs(leftMs);
     },
   };
+}
+
+/** An invocation's time, as its context tells it. */
+interface InvocationTime extends Pick<Invocation, "remainingMs"> {
+  /** The margin before the end in which a handler stops, for work that begins with this much time left. */
+  readonly marginMs: (leftMs: number) => number;
+}
+
+/** Reads an invocation's time. Throws InvalidOptionsError if the context is none that is supported. */
+export function readTime(
+  context: Context,
+  { timeoutMarginMs }: Pick<MiddlewareSettings<never>, "timeoutMarginMs">,
+): InvocationTime {
+  refuseUnsupported(context);
+  const remainingMs = (): number | undefined => {
+    const leftMs: unknown = context.getRemainingTimeInMillis?.();
+    const isTime = typeof leftMs === "number" && leftMs <= limits.durationMs;
+    const allowed = `a number of milliseconds, at most ${limits.durationMs}`;
+    check(leftMs === undefined || isTime, "context.getRemainingTimeInMillis's answer", leftMs, allowed);
+    return leftMs as number | undefined;
+  };
+  return { remainingMs, marginMs: (leftMs) => Math.min(timeoutMarginMs, leftMs / 4) };
 }
 
 /** Whether a holder's trigger is later than this invocation's. */
