@@ -123,13 +123,20 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     expect(named).toEqual([["LeaseAcquired", "WaitTime", "LeaseReleased", "HoldTime"], ["JobSucceeded"]]);
   });
 
-  test("with a client of the user's own only what became of the job, under the table that the lease names", async () => {
+  test("with a client of the user's own only what became of the job, under that client's table, also before it has a lease", async () => {
     const b = bench();
-    const { app, context, lines } = setUp({ client: b.client, store: undefined as never, clock: b.clock });
+    const options = { client: b.client, store: undefined as never, whenHeld: "skip" } as const;
+    const { app, context, lines } = setUp(options);
+    const held = await b.other.acquire("job");
     await app({}, context());
-    const { _aws, ...members } = JSON.parse(lines[0] ?? "");
-    expect(lines).toHaveLength(1);
-    expect(members).toEqual({ Table: b.store.tableName, Job: "j", JobSucceeded: 1 });
+    await held.release();
+    await app({}, context());
+    const about = { Table: b.store.tableName, Job: "j" };
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { ...about, JobSkipped: 1 },
+      { ...about, JobSucceeded: 1 },
+    ]);
+    expect(lines.map(valuesIn)).toEqual([{ JobSkipped: 1 }, { JobSucceeded: 1 }]);
   });
 
   test.each<[string, () => unknown]>([

@@ -107,7 +107,7 @@ describe("the environment", () => {
     });
     expect(await b.other.tryAcquire("key-of-env")).toBeUndefined();
     expect(JSON.parse(lines[0] ?? "")).toMatchObject({
-      Table: "table-of-env",
+      Table: b.store.tableName,
       Job: "job-of-env",
       JobSucceeded: 1,
     });

@@ -23,7 +23,7 @@ const valuesALine = 100;
 
 /** The parts of the metrics of a lock. */
 export interface InvocationMetricsTerms {
-  /** Undefined until a lease names it, if the user's own client has it. */
+  /** Undefined until a lease names it, if the user's own client is of another copy of the package. */
   tableName: string | undefined;
   readonly job: string | undefined;
   readonly groupOf: KeyDimension | undefined;
@@ -52,7 +52,7 @@ export class InvocationMetrics {
     if (this.#running.size === 0) this.write();
   };
 
-  /** A lease was granted: it names the table of the user's own client. */
+  /** A lease was granted: it names the table. */
   granted(lease: Lease): void {
     this.#terms.tableName ??= lease.toJSON().tableName;
   }

@@ -46,7 +46,10 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   readonly store?: LeaseStore;
   /** The client to use. @default - one for `tableName`, made once, with the other defaults of a LeaseClient */
   readonly client?: LeaseClient;
-  /** The lease table's name or ARN; together with `client`, only metrics use it. @default - LEASEHOLD_TABLE_NAME */
+  /**
+   * The lease table's name or ARN; together with `client`, only metrics use it.
+   * @default - the client's own; without one, LEASEHOLD_TABLE_NAME
+   */
   readonly tableName?: string;
   /** The lock's key, or a function that gives it, such as `jmespath("detail.id")`. @default - LEASEHOLD_KEY */
   readonly key?: string | ((event: TEvent, context: Context) => string);

@@ -5,7 +5,9 @@ import {
   aFunction,
   check,
   checkOptions,
+  coreOf,
   duration,
+  InvalidOptionsError,
   isFunction,
   LeaseClient,
   label,
@@ -95,7 +97,9 @@ export function readSettings<TEvent>(
     const value = given[option];
     check(!given.client || !value, option, value, "nothing beside client");
   }
-  const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
+  const own = store?.tableName ?? tableOf(given.client);
+  const missing: Record<string, unknown> =
+    own === undefined || given.tableName !== undefined ? {} : { tableName: own };
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {
     const text = env[variable];
     if (!text || option in given || option in missing) continue;
@@ -105,6 +109,17 @@ export function readSettings<TEvent>(
     );
   }
   return completeSettings({ ...given, ...missing }, makeClient);
+}
+
+/** The table of the user's own client. A client of another copy of the package does not show it: its leases do. */
+function tableOf(client: LeaseClient | undefined): string | undefined {
+  if (client === undefined) return undefined;
+  try {
+    return coreOf(client).tableName;
+  } catch (error) {
+    if (error instanceof InvalidOptionsError) return undefined;
+    throw error;
+  }
 }
 
 function variableValue(text: string): unknown {
