@@ -188,6 +188,34 @@ describe("the segment of a lease", () => {
     expect(holdsIn(root).every(({ end_time }) => end_time !== undefined)).toBe(true);
   });
 
+  test("ends where a lock of another table has the same key at the same time", async () => {
+    const [a, b] = [bench(), bench()];
+    const reports = powertools({ tracer });
+    const options = { key: "job", heartbeat: false, ...reports };
+    const inner = leased({ store: b.store, clock: b.clock, ...options }, () => call("inside"));
+    const app = leased({ store: a.store, clock: a.clock, ...options }, async (event, context) => {
+      await inner(event, context);
+      await call("after");
+    });
+    const root = await traced(() => app({}, a.context()));
+    expect(holdsIn(root).map(({ end_time }) => typeof end_time)).toEqual(["number", "number"]);
+    const [outside, inside] = [[{ after: [] }], [{ inside: [] }]];
+    expect(childrenOf(root)).toEqual([{ "leasehold.hold": outside }, { "leasehold.hold": inside }]);
+  });
+
+  test("is a sibling of that of another middleware, and ends before it without being current again", async () => {
+    const [a, b] = [bench(), bench()];
+    const inner = handler(b, async () => {
+      await adminOf(a.other).forceRelease("job", { token: (await a.other.inspect("job"))?.token ?? "" });
+      await a.clock.advance(20_000);
+      await call("inside");
+    });
+    // Ignored: the outer lock is lost; the segments are what counts.
+    const root = await traced(() => handler(a, inner, true)({}, a.context()).catch(() => undefined));
+    expect(childrenOf(root)).toEqual([{ "leasehold.hold": [] }, { "leasehold.hold": [{ inside: [] }] }]);
+    expect(holdsIn(root).map(({ end_time }) => typeof end_time)).toEqual(["number", "number"]);
+  });
+
   test("is not made while tracing is off", async () => {
     vi.stubEnv("POWERTOOLS_TRACE_ENABLED", "false");
     tracer = new Tracer({ serviceName: "orders", captureHTTPsRequests: false });

@@ -15,29 +15,42 @@ export interface SegmentTracer {
   setSegment(segment: TraceSegment): void;
 }
 
+/** The segment of a lease that is held, and the one around it. */
+interface OpenSegment {
+  readonly listener: LeaseEventListener;
+  readonly id: string;
+  readonly segment: TraceSegment;
+  readonly parent: TraceSegment;
+}
+
 const segmentName = "leasehold.hold";
+
+/** Those of all listeners: two middlewares of a chain have a listener each, and one trace. */
+const openOf = new WeakMap<SegmentTracer, OpenSegment[]>();
 
 /**
  * Returns a listener that makes a subsegment of each lease, from its grant to its end. It is the current segment
  * meanwhile, so the subsegments of the work are its children. Leases that are held at the same time are siblings.
  */
 export function segmentListener(tracer: SegmentTracer): LeaseEventListener {
-  const open = new Map<string, { readonly segment: TraceSegment; readonly parent: TraceSegment }>();
-  return (event) => {
+  // The latest last: locks of two tables may have one key and fencing token, and the inner one ends first.
+  const open = openOf.get(tracer) ?? [];
+  openOf.set(tracer, open);
+  const listener: LeaseEventListener = (event) => {
     if (event.type === "acquired") {
       const current = tracer.isTracingEnabled() ? tracer.getSegment() : undefined;
       if (current === undefined) return;
-      const parent = [...open.values()].find(({ segment }) => segment === current)?.parent ?? current;
+      const parent = open.find(({ segment }) => segment === current)?.parent ?? current;
       const segment = parent.addNewSubsegment(segmentName);
       segment.addAnnotation("leaseholdKey", event.key);
       segment.addAnnotation("leaseholdFencingToken", event.fencingToken);
-      open.set(leaseId(event), { segment, parent });
+      open.push({ listener, id: leaseId(event), segment, parent });
       tracer.setSegment(segment);
     } else if (event.type === "released" || event.type === "lost") {
       const id = leaseId(event);
-      const ended = open.get(id);
+      const index = open.findLastIndex((each) => each.listener === listener && each.id === id);
+      const [ended] = index < 0 ? [] : open.splice(index, 1);
       if (ended === undefined) return;
-      open.delete(id);
       const { segment, parent } = ended;
       if (event.type === "lost") {
         segment.addAnnotation("leaseholdLostReason", event.reason);
@@ -45,9 +58,12 @@ export function segmentListener(tracer: SegmentTracer): LeaseEventListener {
         if (event.reason !== "revoked") segment.addFaultFlag();
       }
       segment.close();
-      if (tracer.getSegment() === segment) tracer.setSegment(parent);
+      if (tracer.getSegment() !== segment) return;
+      const around = open.findLast((each) => each.parent === parent);
+      tracer.setSegment(around?.segment ?? parent);
     }
   };
+  return listener;
 }
 
 function leaseId({
