@@ -50,6 +50,19 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(await run).toBe("done");
   });
 
+  test("a lease is renewed to the end of its invocation's time, and not for a handler that never ends", async () => {
+    const { clock, options, other, context } = bench();
+    const app = wrap(
+      { ...options, heartbeat: true, lockAtMostForMs: 30_000 },
+      () => new Promise(() => undefined),
+    );
+    void app({}, context(120_000));
+    await clock.advance(119_000);
+    expect(await other.tryAcquire("job")).toBeUndefined();
+    await clock.advance(35_000);
+    expect(await other.tryAcquire("job")).toBeDefined();
+  });
+
   test("a second delivery of an event that was done is skipped while its lock is in its cooldown", async () => {
     const { clock, client, context } = bench();
     const options = { client, clock, key: "job", lockAtLeastForMs: 30_000, skipResult: "skipped", ...quiet };

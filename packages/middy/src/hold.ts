@@ -1,5 +1,6 @@
 import type { Lease } from "@leasehold/client";
 import {
+  callAfter,
   hasProtected,
   LeaseAbortedError,
   LeaseError,
@@ -61,7 +62,7 @@ export class Hold {
         return signal.signal;
       },
     };
-    this.#stopRenewing = renewEveryMs === undefined ? undefined : lease.keepAlive(renewEveryMs);
+    if (renewEveryMs !== undefined) this.#stopRenewing = renewedInTime(terms, renewEveryMs);
   }
 
   /**
@@ -145,6 +146,21 @@ export class Hold {
     if (outcome !== "succeeded") return;
     throwUnlessProtected(this.#loss);
   }
+}
+
+/**
+ * Renews a lease until its invocation's time is over, or until the returned function is called. After that time a
+ * handler that never ends, or a stream that nobody reads, would keep the lock for as long as the environment lives.
+ */
+function renewedInTime({ lease, invocation, settings }: HoldTerms, renewEveryMs: number): () => void {
+  const stop = lease.keepAlive(renewEveryMs);
+  const leftMs = invocation.remainingMs();
+  if (leftMs === undefined) return stop;
+  const forget = callAfter(settings.clock, Math.max(0, leftMs), stop, { background: true });
+  return () => {
+    forget();
+    stop();
+  };
 }
 
 /** A revoked lease has protected its holder to the end; any other loss is thrown. */
