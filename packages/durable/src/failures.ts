@@ -2,9 +2,7 @@
 import { type RetryDecision, StepError } from "@aws/durable-execution-sdk-js";
 import {
   LeaseError,
-  type LeaseErrorCode,
   LeaseLostError,
-  type LeaseLostReason,
   type LeaseRecord,
   LeaseServiceError,
   LeaseUnavailableError,
@@ -16,29 +14,57 @@ import { longestChain, mayPass } from "@leasehold/client/internal";
 /** What a refusal keeps of the lock's holder. */
 export type KeptHolder = Pick<LeaseRecord, "owner" | "expiresAt" | "inCooldown" | "pause">;
 
-/** The parts of an error that are kept. */
-type KeptError =
-  | { readonly leasehold: "lost"; readonly key: string; readonly reason: LeaseLostReason }
-  | {
-      readonly leasehold: "unavailable";
-      readonly key: string;
-      readonly held: KeptHolder | null;
-      readonly retryAfterMs: number;
-    }
-  | {
-      readonly leasehold: "done";
-      readonly key: string;
-      readonly slot: string;
-      readonly doneSlot: string;
-    }
-  | {
-      readonly leasehold: "notDue";
-      readonly key: string;
-      readonly slot: string;
-      readonly dueInMs: number;
-    }
-  | { readonly leasehold: "service"; readonly code: ServiceCode }
-  | { readonly leasehold: "other"; readonly code: LeaseErrorCode; readonly name: string };
+/** How errors of a class are kept: their members, each with its check, and how an error is made of them. */
+interface Kind {
+  readonly type: abstract new (...args: never[]) => LeaseError;
+  readonly members: Readonly<Record<string, (value: unknown) => boolean>>;
+  readonly make: (kept: never) => LeaseError;
+}
+
+const isText = (value: unknown): boolean => typeof value === "string";
+const isNumber = (value: unknown): boolean => Number.isFinite(value);
+const isHolder = (held: unknown): boolean => {
+  const { owner, expiresAt } = Object(held);
+  return held === null || (isText(owner) && isNumber(expiresAt));
+};
+
+/** What a refusal keeps: its holder in one member. */
+type KeptRefusal = Pick<LeaseUnavailableError, "key" | "retryAfterMs"> & { readonly held: KeptHolder | null };
+
+/** By the name that a checkpoint keeps. A subclass stands before its class. */
+const kinds: Readonly<Record<string, Kind>> = {
+  lost: {
+    type: LeaseLostError,
+    members: { key: isText, reason: isText },
+    make: ({ key, reason }: LeaseLostError) => new LeaseLostError(key, reason),
+  },
+  unavailable: {
+    type: LeaseUnavailableError,
+    members: { key: isText, held: isHolder, retryAfterMs: isNumber },
+    make: ({ key, held, retryAfterMs }: KeptRefusal) =>
+      new LeaseUnavailableError(key, held ?? undefined, retryAfterMs),
+  },
+  done: {
+    type: SlotDoneError,
+    members: { key: isText, slot: isText, doneSlot: isText },
+    make: ({ key, slot, doneSlot }: SlotDoneError) => new SlotDoneError(key, slot, doneSlot),
+  },
+  notDue: {
+    type: SlotNotDueError,
+    members: { key: isText, slot: isText, dueInMs: isNumber },
+    make: ({ key, slot, dueInMs }: SlotNotDueError) => new SlotNotDueError(key, slot, dueInMs),
+  },
+  service: {
+    type: LeaseServiceError,
+    members: { code: isText },
+    make: ({ code }: { readonly code: ServiceCode }) => new LeaseServiceError(code, ""),
+  },
+  other: {
+    type: LeaseError,
+    members: { code: isText, name: isText },
+    make: ({ code, name }: LeaseError) => Object.assign(new LeaseError(code, ""), { name }),
+  },
+};
 
 type ServiceCode = ConstructorParameters<typeof LeaseServiceError>[0];
 
@@ -67,8 +93,8 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
   let link = error;
   for (let depth = 0; depth < longestChain && link instanceof Error; depth += 1) {
     if (link instanceof LeaseError) return link;
-    const kept = keptErrorIn((link as { errorData?: unknown }).errorData);
-    if (kept !== undefined) return Object.assign(madeFrom(kept), { message: link.message });
+    const made = madeFrom((link as { errorData?: unknown }).errorData);
+    if (made !== undefined) return Object.assign(made, { message: link.message });
     link = link.cause;
   }
   return undefined;
@@ -76,7 +102,7 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
 
 /** Whether it is a lease error in the form in which a checkpoint keeps it, and not an error of the user's code. */
 export function isPortable(error: unknown): boolean {
-  return error instanceof StepError && keptErrorIn(error.errorData) !== undefined;
+  return error instanceof StepError && madeFrom(error.errorData) !== undefined;
 }
 
 /** Whether the service failed in a way that may pass. */
@@ -90,22 +116,15 @@ export function retryService(error: unknown, attempt: number): RetryDecision {
   return { shouldRetry: true, delay: { seconds: Math.min(2 ** attempt, longestDelaySeconds) } };
 }
 
-function keptOf(error: unknown): KeptError | undefined {
-  if (error instanceof LeaseLostError) return { leasehold: "lost", key: error.key, reason: error.reason };
-  if (error instanceof LeaseUnavailableError) {
-    const { key, retryAfterMs } = error;
-    return { leasehold: "unavailable", key, held: holderIn(error), retryAfterMs };
+/** The parts of an error that are kept. */
+function keptOf(error: unknown): object | undefined {
+  for (const [leasehold, { type, members }] of Object.entries(kinds)) {
+    if (!(error instanceof type)) continue;
+    const values = error instanceof LeaseUnavailableError ? { ...error, held: holderIn(error) } : error;
+    const kept = Object.keys(members).map((name) => [name, Reflect.get(values, name)]);
+    return { leasehold, ...Object.fromEntries(kept) };
   }
-  if (error instanceof SlotDoneError) {
-    const { key, slot, doneSlot } = error;
-    return { leasehold: "done", key, slot, doneSlot };
-  }
-  if (error instanceof SlotNotDueError) {
-    const { key, slot, dueInMs } = error;
-    return { leasehold: "notDue", key, slot, dueInMs };
-  }
-  if (error instanceof LeaseServiceError) return { leasehold: "service", code: error.code as ServiceCode };
-  return error instanceof LeaseError ? { leasehold: "other", code: error.code, name: error.name } : undefined;
+  return undefined;
 }
 
 /** The holder that a refusal names; null when it names none. */
@@ -115,56 +134,17 @@ export function holderIn(error: LeaseUnavailableError): KeptHolder | null {
   return { owner, expiresAt, inCooldown, ...(pause && { pause }) };
 }
 
-function madeFrom(kept: KeptError): LeaseError {
-  switch (kept.leasehold) {
-    case "lost":
-      return new LeaseLostError(kept.key, kept.reason);
-    case "unavailable":
-      return new LeaseUnavailableError(kept.key, kept.held ?? undefined, kept.retryAfterMs);
-    case "done":
-      return new SlotDoneError(kept.key, kept.slot, kept.doneSlot);
-    case "notDue":
-      return new SlotNotDueError(kept.key, kept.slot, kept.dueInMs);
-    case "service":
-      return new LeaseServiceError(kept.code, "");
-    case "other":
-      return Object.assign(new LeaseError(kept.code, ""), { name: kept.name });
-  }
-}
-
-/** A text in another form is the user's own. */
-function keptErrorIn(errorData: unknown): KeptError | undefined {
+/** Makes the error again that a text has kept. A text in another form is the user's own. */
+function madeFrom(errorData: unknown): LeaseError | undefined {
   if (typeof errorData !== "string") return undefined;
   try {
-    const value: unknown = JSON.parse(errorData);
-    return isKept(value) ? value : undefined;
+    const kept: unknown = JSON.parse(errorData);
+    const { leasehold } = Object(kept);
+    const { members, make } = (Object.hasOwn(kinds, leasehold) ? kinds[leasehold] : undefined) ?? {};
+    const isKept = members && Object.entries(members).every(([name, check]) => check(Object(kept)[name]));
+    return isKept ? make?.(kept as never) : undefined;
   } catch {
     // Ignored: a text that is not JSON is the user's own.
     return undefined;
   }
-}
-
-function isKept(value: unknown): value is KeptError {
-  const { leasehold, key, reason, held, retryAfterMs, slot, doneSlot, dueInMs, code, name } = Object(value);
-  const areTexts = (...values: readonly unknown[]): boolean =>
-    values.every((each) => typeof each === "string");
-  switch (leasehold) {
-    case "lost":
-      return areTexts(key, reason);
-    case "unavailable":
-      return areTexts(key) && Number.isFinite(retryAfterMs) && (held === null || isKeptHolder(held));
-    case "done":
-      return areTexts(key, slot, doneSlot);
-    case "notDue":
-      return areTexts(key, slot) && Number.isFinite(dueInMs);
-    case "service":
-      return areTexts(code);
-    default:
-      return leasehold === "other" && areTexts(code, name);
-  }
-}
-
-function isKeptHolder(held: unknown): boolean {
-  const { owner, expiresAt } = Object(held);
-  return typeof owner === "string" && Number.isFinite(expiresAt);
 }
