@@ -51,14 +51,14 @@ export async function acquireInSteps(
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};
     const attempt = async (): Promise<StepAnswer> => {
-      const outcome = await portably(() => lock.attempt(owner));
-      if (outcome.state === "granted") {
-        won.lease = outcome.lease;
-        return { state: "granted", handle: outcome.lease.toJSON() };
+      try {
+        won.lease = await lock.attempt(owner);
+        return { state: "granted", handle: won.lease.toJSON() };
+      } catch (error) {
+        return refusedAnswer(error, lock.now());
       }
-      return refusedAnswer(outcome.error, lock.now());
     };
-    const answer = await context.step("lease:acquire", attempt, {
+    const answer = await context.step("lease:acquire", () => portably(attempt), {
       serdes: defaultSerdes,
       retryStrategy: retryService,
     });
@@ -98,10 +98,12 @@ async function waitForRelease(
   }
 }
 
-function refusedAnswer(error: LeaseUnavailableError | SlotDoneError, at: number): StepAnswer {
+/** Throws an error again that is no answer. */
+function refusedAnswer(error: unknown, at: number): StepAnswer {
   if (error instanceof SlotDoneError) {
     return { state: "done", slot: error.slot, doneSlot: error.doneSlot };
   }
+  if (!(error instanceof LeaseUnavailableError)) throw error;
   return { state: "refused", at, held: holderIn(error), retryAfterMs: error.retryAfterMs };
 }
 

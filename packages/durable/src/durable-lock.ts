@@ -13,14 +13,12 @@ import {
   InvalidOptionsError,
   Lease,
   LeaseLostError,
-  LeaseUnavailableError,
   LockForm,
   leaseItemKey,
   leaseSortKey,
   limits,
   mayPass,
   parkCallback,
-  SlotDoneError,
   transact,
   waiterSortKeyPrefix,
   wasReleasedByHolder,
@@ -35,12 +33,6 @@ export interface DurableLockOptions
    */
   readonly isWorking: () => boolean;
 }
-
-/** The result of an attempt to acquire. */
-export type AttemptOutcome =
-  | { readonly state: "granted"; readonly lease: Lease }
-  | { readonly state: "refused"; readonly error: LeaseUnavailableError }
-  | { readonly state: "done"; readonly error: SlotDoneError };
 
 /** A waiting owner without a process. */
 export interface ParkedOwner {
@@ -123,17 +115,11 @@ export class DurableLock {
    * reply was lost. After a takeover the lease has a new token and a larger fencing token, so the process of the
    * earlier attempt can change nothing.
    */
-  async attempt(owner: string): Promise<AttemptOutcome> {
+  async attempt(owner: string): Promise<Lease> {
     const identity = { owner, reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
-    try {
-      const held = await acquireLease(this.#core, call, this.#form);
-      return { state: "granted", lease: new Lease(held, held.slot) };
-    } catch (error) {
-      if (error instanceof LeaseUnavailableError) return { state: "refused", error };
-      if (error instanceof SlotDoneError) return { state: "done", error };
-      throw error;
-    }
+    const held = await acquireLease(this.#core, call, this.#form);
+    return new Lease(held, held.slot);
   }
 
   /**
