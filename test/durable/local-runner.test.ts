@@ -1,11 +1,10 @@
 /** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
 import { type DurableContext, InvokeError, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { LocalDurableTestRunner } from "@aws/durable-execution-sdk-js-testing";
-import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { adminOf } from "../support/admin.ts";
 
 const key = "orders/7";
 let store: MemoryLeaseStore;
@@ -38,31 +37,6 @@ describe("on AWS's own test runner, a durable lease", () => {
     expect(tokens[0]).toBe(tokens[1]);
     expect(run.getResult()).toEqual(expect.any(Number));
     expect(await client().inspect(key)).toBeUndefined();
-  });
-
-  test("ends its execution when it is lost, and aborts the signal of the step that runs", async () => {
-    let seen: unknown;
-    const handler = withDurableExecution(
-      async (_: unknown, context: DurableContext) =>
-        await withDurableLease(context, client(), key, { leaseDurationMs: 3_000 }, async (lease, own) => {
-          await own.step("long", async () => {
-            await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
-            seen = lease.signal.reason;
-          });
-          await own.step("never", async () => {
-            seen = "a step after the loss";
-          });
-        }),
-    );
-    const running = new LocalDurableTestRunner({ handlerFunction: handler }).run();
-    const operator = client();
-    await expect.poll(async () => await operator.inspect(key)).toBeDefined();
-    const token = (await operator.inspect(key))?.token ?? "";
-    await adminOf(operator).forceRelease(key, { token });
-    const run = await running;
-    expect(seen).toBeInstanceOf(LeaseLostError);
-    expect(run.getStatus()).toBe("FAILED");
-    expect(run.getError()).toMatchObject({ errorType: "LeaseLostError" });
   });
 
   test("checks before it invokes another function, and gives that function's result or its error", async () => {

@@ -241,30 +241,3 @@ describe.each(Object.entries(ways))("%s: the advice of a refusal", (_, wrap) => 
     await expect(app({}, context())).rejects.toThrow(/^the lock "job" is not held; .*; or wait for it/);
   });
 });
-
-describe.each(Object.entries(ways))("%s: many invocations at once in one environment", (_, wrap) => {
-  test("each have a lease and a signal of their own, and exclude one another by their keys", async () => {
-    const b = bench();
-    let [running, most] = [new Set<string>(), 0];
-    const locks: Lock[] = [];
-    const key = (given: unknown): string => `job/${given}`;
-    const options: LeaseLockOptions = { client: b.client, clock: b.clock, key, whenHeld: "wait" };
-    const app = wrap({ ...options, lockAtMostForMs: 9_000, heartbeat: true }, async (lock) => {
-      const { key: own } = lock.lease;
-      expect(running.has(own)).toBe(false);
-      running = running.add(own);
-      most = Math.max(most, running.size);
-      locks.push(lock);
-      await new Promise<void>((resolve) => b.clock.schedule(resolve, 10_000));
-      running.delete(own);
-      return lock.lease.held && !lock.signal.aborted;
-    });
-    const events = Array.from({ length: 24 }, (_each, index) => index % 8);
-    const answers = Promise.all(events.map((event) => app(event, b.context(200_000))));
-    await b.clock.advance(100_000);
-    expect(await answers).toEqual(events.map(() => true));
-    expect(most).toBe(8);
-    expect(new Set(locks.map(({ lease }) => lease.token)).size).toBe(24);
-    expect(b.client.held()).toEqual([]);
-  });
-});

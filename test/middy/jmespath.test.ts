@@ -1,5 +1,5 @@
 import { InvalidOptionsError } from "@leasehold/client";
-import { type LeaseLockOptions, leased, leasedBatch } from "@leasehold/middy";
+import { type LeaseLockOptions, leased } from "@leasehold/middy";
 import { jmespath } from "@leasehold/middy/jmespath";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { bench, ways } from "./support.ts";
@@ -68,26 +68,6 @@ test("a slot of once can be found so, too", async () => {
   const app = leased({ ...b.options, once: jmespath("day"), skipResult: "skipped" }, () => "ran");
   expect(await app({ day: "2026-01-01" }, b.context())).toBe("ran");
   expect(await app({ day: "2026-01-01" }, b.context())).toBe("skipped");
-});
-
-test("in a batch each record has its key; a record without one fails alone", async () => {
-  const b = bench();
-  const keys: string[] = [];
-  const failed: unknown[] = [];
-  const app = leasedBatch<{ body: string }>(
-    {
-      client: b.client,
-      clock: b.clock,
-      key: jmespath("powertools_json(body).id"),
-      onFailure: (_record, error) => failed.push(error),
-    },
-    (_record, _context, { lease }) => keys.push(lease.key),
-  );
-  const bodies = ['{"id":"a"}', "{}", '{"id":"b"}'];
-  const Records = bodies.map((body, index) => ({ eventSource: "aws:sqs", messageId: `m-${index}`, body }));
-  expect(await app({ Records }, b.context())).toEqual({ batchItemFailures: [{ itemIdentifier: "m-1" }] });
-  expect(keys).toEqual(["a", "b"]);
-  expect(failed).toEqual([expect.any(InvalidOptionsError)]);
 });
 
 test("the handler's event keeps its own type", () => {

@@ -61,15 +61,19 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
     };
   }
 
-  /** Throttles so many writes, and lets the others through. */
-  const throttling = (times: number) => {
+  /** Fails so many writes, and lets the others through. */
+  const failing = (error: LeaseServiceError, times: number) => {
     let count = 0;
-    return () => (++count <= times ? Promise.reject(throttled()) : undefined);
+    return () => (++count <= times ? Promise.reject(error) : undefined);
   };
+  const throttling = (times: number) => failing(throttled(), times);
 
-  test("is tried again when it is throttled, and then counts as recorded", async () => {
+  test.each([
+    ["throttled", throttling(5)],
+    ["not answered", failing(new LeaseServiceError("LEASE_NO_ANSWER", "no answer"), 1)],
+  ])("is tried again when it is %s, and then counts as recorded", async (_how, behaviour) => {
     const { app, context, clock, afterwards, slotIsDone, measured, events } = setUp();
-    afterwards(throttling(5));
+    afterwards(behaviour);
     const answer = app(event, context(60_000));
     await clock.advance(30_000);
     expect(await answer).toBe("done");
@@ -112,38 +116,6 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
     expect(measured(metricNames.completionFailed)).toBe(1);
     expect(measured(metricNames.jobFailed)).toBe(1);
     expect(measured(metricNames.jobSucceeded)).toBe(0);
-  });
-
-  test("that fails leaves the slot to the retry, which runs it again", async () => {
-    const { app, context, clock, afterwards, runs } = setUp();
-    afterwards(throttling(Number.POSITIVE_INFINITY));
-    const first = app(event, context(3_000, "id")).catch(() => "rejected");
-    await clock.advance(5_000);
-    expect(await first).toBe("rejected");
-    await clock.advance(60_000);
-    afterwards(() => undefined);
-    expect(await app(event, context(3_000, "id"))).toBe("done");
-    expect(runs()).toBe(2);
-  });
-
-  test("whose answer was lost is recognised, and counts as recorded", async () => {
-    const { app, context, clock, afterwards, slotIsDone, store } = setUp();
-    const update = store.update.bind(store);
-    let losses = 0;
-    afterwards(() => undefined);
-    store.update = async (...args) => {
-      const result = await update(...args);
-      // The second write is the completion.
-      if (store.requests.length === 2 && ++losses === 1) {
-        throw new LeaseServiceError("LEASE_NO_ANSWER", "no answer");
-      }
-      return result;
-    };
-    const answer = app(event, context(60_000));
-    await clock.advance(1_000);
-    expect(await answer).toBe("done");
-    expect(losses).toBe(1);
-    expect(await slotIsDone()).toBe(true);
   });
 
   test("that is lost to another holder is in doubt for good after an unanswered try, whatever came in between", async () => {

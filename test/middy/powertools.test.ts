@@ -132,26 +132,3 @@ describe.each(Object.entries(middies))("in %s, outside of the lock", (_, version
     expect(metrics.hasStoredMetrics()).toBe(false);
   });
 });
-
-test.each(Object.entries(middies))(
-  "in %s, idempotency inside of the lock answers a repetition from its record, and the lock is free",
-  async (_, version) => {
-    const { clock, client, context, holder } = bench();
-    let runs = 0;
-    const app = version(async () => {
-      runs += 1;
-      return "done";
-    })
-      .use(leaseLock({ client, clock, key: "job" }))
-      .use(
-        makeHandlerIdempotent({
-          persistenceStore: new Records(),
-          config: new IdempotencyConfig({ eventKeyJmesPath: "order" }),
-        }),
-      );
-    expect(await app({ order: "1" }, context())).toBe("done");
-    expect(await app({ order: "1" }, context())).toBe("done");
-    expect(runs).toBe(1);
-    expect(await holder()).toBeUndefined();
-  },
-);

@@ -120,25 +120,6 @@ describe("the retry of an asynchronous event in the process whose handler still 
     finish();
   });
 
-  test("with resume, waits for the abandoned lease's end, and gets a new one that covers it", async () => {
-    const { context, options, events } = setUp();
-    const { handler, finish, lock } = deafHandler();
-    let second: Lock | undefined;
-    const app = middy(async (event: { attempt: number }, lambda: LambdaContext) => {
-      if (event.attempt === 1) return await handler(event, lambda);
-      second = lambda.lock;
-      return "second";
-    }).use(leaseLock({ ...options, resume: true, lockAtMostForMs: 400 }));
-    await expect(app({ attempt: 1 }, context(100, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
-
-    expect(await app({ attempt: 2 }, context(2_000, "1"))).toBe("second");
-
-    expect(second?.lease.token).not.toBe(lock()?.lease.token);
-    expect(second?.lease.fencingToken).toBeGreaterThan(lock()?.lease.fencingToken ?? 0);
-    expect(events.map(({ type }) => type)).toEqual(["acquired", "lost", "takeover", "acquired", "released"]);
-    finish();
-  });
-
   test("with resume, leased inside middy keeps the lock while its handler runs on, and lets it go when that ends", async () => {
     const { client, context, options } = setUp();
     const runs: Lock[] = [];

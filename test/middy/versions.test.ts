@@ -29,17 +29,6 @@ describe("middy 5, which knows no early answer", () => {
       expect(runs()).toBe(0);
     },
   );
-
-  test("is refused where it would run a slot that is done", async () => {
-    const b = bench();
-    let runs = 0;
-    const app = oldMiddy(async () => {
-      runs += 1;
-    }).use(leaseLock({ ...b.options, once: () => "slot" }));
-    await app({}, b.context());
-    await expect(app({}, b.context())).rejects.toThrow(/6 or 7/);
-    expect(runs).toBe(1);
-  });
 });
 
 describe.each(Object.entries(middies))("%s", (_, version) => {
