@@ -3,6 +3,7 @@ import { LeaseOperator } from "@leasehold/client/admin";
 import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
 import { describe, expect, test } from "vitest";
+import { follow } from "../support/follow.ts";
 import { type App, bench, ways } from "./support.ts";
 
 const event = { scheduledTime: "2026-11-21T10:00:00Z" };
@@ -71,12 +72,9 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     const { first, context, clock } = environments({});
     const running = first(event, context(60_000, id));
     await clock.advance(100);
-    let refusal: unknown;
-    void first(event, context(60_000, id)).catch((error: unknown) => {
-      refusal = error;
-    });
+    const refusal = follow(first(event, context(60_000, id)), clock);
     await clock.advance(0);
-    expect(refusal).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
+    expect(refusal.error).toMatchObject({ name: "LeaseUnavailableError", holder: `job/${id}` });
     await clock.advance(10_000);
     expect(await running).toBe("done");
   });

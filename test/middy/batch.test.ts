@@ -218,15 +218,13 @@ test("the work follows the signal of an outer middy", async () => {
   expect(seen).toEqual(["early"]);
 });
 
-describe("a function's time", () => {
-  test("that ends: records that are not begun come again", async () => {
-    const context = b.context(10_000);
-    works.set("a1", () => b.clock.freeze(9_900));
-    expect(await handlerOf({ concurrency: 1 })(batchOf("a1", "a2", "b1"), context)).toEqual(["a2", "b1"]);
-    for (const [, error] of failures) expect(error).toBeInstanceOf(InvocationEndingError);
-    expect(ran).toEqual(["a1"]);
-    await free("customer/a", "customer/b");
-  });
+test("a function's time that ends: records that are not begun come again", async () => {
+  const context = b.context(10_000);
+  works.set("a1", () => b.clock.freeze(9_900));
+  expect(await handlerOf({ concurrency: 1 })(batchOf("a1", "a2", "b1"), context)).toEqual(["a2", "b1"]);
+  for (const [, error] of failures) expect(error).toBeInstanceOf(InvocationEndingError);
+  expect(ran).toEqual(["a1"]);
+  await free("customer/a", "customer/b");
 });
 
 test.each([60_000, 9_000])(

@@ -5,6 +5,7 @@ import { settled } from "@leasehold/client/testing";
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { describe, expect, test } from "vitest";
+import { follow } from "../support/follow.ts";
 import { bench, ways } from "./support.ts";
 
 const quiet = { metrics: false } as const;
@@ -25,18 +26,14 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     const first = app({}, context(60_000, "1"));
     await clock.advance(0);
     const startedAt = clock.monotonic();
-    let ended: { readonly error: unknown; readonly afterMs: number } | undefined;
     // A quarter of its 40 s is its reserve.
-    const second = app({}, context(40_000, "1")).catch((error: unknown) => {
-      ended = { error, afterMs: clock.monotonic() - startedAt };
-    });
+    const second = follow(app({}, context(40_000, "1")), clock);
     await clock.advance(10_000);
     work.resolve();
     await first;
     await clock.advance(60_000);
-    await second;
-    expect(ended?.error).toBeInstanceOf(LeaseUnavailableError);
-    expect(ended?.afterMs).toBeLessThanOrEqual(30_000);
+    expect(second.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(second.at).toBeLessThanOrEqual(startedAt + 30_000);
   });
 
   test("a heartbeat that would come too late for its lease comes each third of it", async () => {
@@ -150,14 +147,11 @@ test("an invocation that waits to replace another ends with the signal that it f
   await other.acquire("job", { leaseDurationMs: 60_000 });
   const follows = new AbortController();
   const app = leased({ client, clock, key: "job", whenHeld: "replace", ...quiet }, () => "done");
-  let refusal: unknown;
-  void app({}, context(), follows).catch((error: unknown) => {
-    refusal = error;
-  });
+  const refusal = follow(app({}, context(), follows), clock);
   await clock.advance(1_000);
   follows.abort(new Error("over"));
   await clock.advance(0);
-  expect(refusal).toMatchObject({ name: "LeaseAbortedError", cause: { message: "over" } });
+  expect(refusal.error).toMatchObject({ name: "LeaseAbortedError", cause: { message: "over" } });
 });
 
 test("an invocation that is skipped answers when Powertools' middlewares are cleaned up", async () => {
@@ -172,14 +166,11 @@ test("an invocation that is skipped answers when Powertools' middlewares are cle
   const app = middy(async () => "done")
     .use(metrics)
     .use(leaseLock({ client, clock, key: "job", skipResult: "skipped", whenHeld: "skip", ...quiet }));
-  let answer: unknown;
-  const answered = (app({}, context()) as Promise<unknown>).then((result) => {
-    answer = result;
-  });
+  const answer = follow(app({}, context()) as Promise<unknown>, clock);
   await settled();
   await settled();
-  expect(answer).toBeUndefined();
+  expect(answer).toEqual({});
   flush();
-  await answered;
-  expect(answer).toBe("skipped");
+  await settled();
+  expect(answer.value).toBe("skipped");
 });

@@ -3,6 +3,7 @@ import { metricNames, metricsListener } from "@leasehold/client/metrics";
 import { CompletionFailedError, type LeaseLockOptions } from "@leasehold/middy";
 import { describe, expect, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
+import { follow } from "../support/follow.ts";
 import { bench, type LambdaContext, ways } from "./support.ts";
 
 const event = { scheduledTime: "2026-11-21T10:00:00.000Z" };
@@ -85,24 +86,19 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
   test("is tried again until the invocation's end is near, however long its lease lasts, and then rejects, with an event and metrics", async () => {
     const { app, context, clock, afterwards, measured, events, store } = setUp({ lockAtMostForMs: 600_000 });
     afterwards(throttling(Number.POSITIVE_INFINITY));
-    const lambda = context(20_000);
-    let answer: unknown;
-    let leftMs = 0;
-    void app(event, lambda).catch((error: unknown) => {
-      answer = error;
-      leftMs = lambda.getRemainingTimeInMillis();
-    });
+    const startedAt = clock.monotonic();
+    const answer = follow(app(event, context(20_000)), clock);
     await clock.advance(15_000);
-    expect(answer).toBeUndefined();
+    expect(answer).toEqual({});
     await clock.advance(5_000);
-    expect(answer).toBeInstanceOf(CompletionFailedError);
-    expect(answer).toMatchObject({
+    expect(answer.error).toBeInstanceOf(CompletionFailedError);
+    expect(answer.error).toMatchObject({
       code: "LEASE_COMPLETION_FAILED",
       key: "job",
       slot: event.scheduledTime,
       cause: { code: "LEASE_THROTTLED" },
     });
-    expect(leftMs).toBeGreaterThanOrEqual(250);
+    expect(answer.at).toBeLessThanOrEqual(startedAt + 20_000 - 250);
     // Its pauses grow to 2 s.
     expect(store.requests.length).toBeLessThan(20);
     expect(events).toContainEqual(
@@ -151,14 +147,11 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
   test("where no end of the invocation is known: is tried again until the lease's end", async () => {
     const { app, clock, afterwards } = setUp({ lockAtMostForMs: 5_000, heartbeat: false });
     afterwards(throttling(Number.POSITIVE_INFINITY));
-    let answer: unknown;
-    void app(event, { functionName: "job" } as LambdaContext).catch((error: unknown) => {
-      answer = error;
-    });
+    const answer = follow(app(event, { functionName: "job" } as LambdaContext), clock);
     await clock.advance(3_000);
-    expect(answer).toBeUndefined();
+    expect(answer).toEqual({});
     await clock.advance(2_000);
-    expect(answer).toMatchObject({ code: "LEASE_COMPLETION_FAILED" });
+    expect(answer.error).toMatchObject({ code: "LEASE_COMPLETION_FAILED" });
   });
 
   test("surfaces an error that is none of the service's as it is", async () => {

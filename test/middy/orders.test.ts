@@ -1,5 +1,6 @@
 import { leaseLock } from "@leasehold/middy";
 import type { MiddlewareObj } from "@middy/core";
+import middy5 from "middy5";
 import { describe, expect, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { bench, type LambdaContext, middies } from "./support.ts";
@@ -323,4 +324,29 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
     // An unhandled rejection would end a Lambda process; here it fails the test run.
     await new Promise(setImmediate);
   });
+
+  test("an internal state that requests share gives each of them its own lock", async () => {
+    const { options, context, holder } = bench();
+    const holders: (string | undefined)[] = [];
+    const app = middy(async () => void holders.push(await holder()), { internal: { shared: true } });
+    app.use(leaseLock(options));
+
+    for (const id of ["a", "b"]) await app({}, context(1_000, id));
+    expect(holders).toEqual(["job/a", "job/b"]);
+  });
 });
+
+test.each([[undefined], ["skipped"], [null]])(
+  "middy 5, which knows no early answer, is refused where it would run the handler though the lock is held: skipResult %j",
+  async (skipResult) => {
+    const { options, context, other } = bench();
+    await other.acquire("job");
+    const runs: string[] = [];
+    const app = (middy5 as unknown as (typeof middies)["middy 7"])(async () => runs.push("ran"));
+    app.use(leaseLock({ ...options, whenHeld: "skip", skipResult }));
+
+    const option = "the version of @middy/core";
+    await expect(app({}, context())).rejects.toMatchObject({ name: "InvalidOptionsError", option });
+    expect(runs).toEqual([]);
+  },
+);

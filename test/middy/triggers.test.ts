@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import { LeaseUnavailableError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { type LeaseLockOptions, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
@@ -197,35 +197,11 @@ describe.each(Object.entries(ways))("%s, while the lock is held:", (_, wrap) => 
     expect(await answerTo(sqs, { skipResult: "skipped" })).toBe("skipped");
   });
 
-  test("records of a slot that is done are skipped: there is nothing to do", async () => {
-    const { client, clock, context } = bench();
-    const app = wrap(
-      {
-        client,
-        clock,
-        key: "job",
-        once: () => "slot",
-        skipResult: (_: unknown, __: unknown, reason: unknown) => reason,
-      },
-      () => "done",
-    );
-    expect(await app(sqs, context())).toBe("done");
-    expect(await app(sqs, context())).toBeInstanceOf(SlotDoneError);
-  });
-
   test("a request is answered with skipResult where there is one, be it null", async () => {
     expect(await answerTo(httpApi, { skipResult: { statusCode: 202 } })).toEqual({
       statusCode: 202,
     });
     expect(await answerTo(httpApi, { skipResult: null })).toBeNull();
-  });
-
-  test("a request that throws carries the status and the header", async () => {
-    expect(await answerTo(httpApi, { whenHeld: "throw" })).toMatchObject({
-      name: "LeaseUnavailableError",
-      statusCode: 423,
-      headers: { "Retry-After": expect.stringMatching(/^2\d$/) },
-    });
   });
 });
 

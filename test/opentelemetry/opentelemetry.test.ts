@@ -501,15 +501,6 @@ describe("work under a lease", () => {
     ]);
   });
 
-  it("nests with the lease: the inner lease's span is a child of the outer one's", async () => {
-    const client = clientOf("me");
-    await client.withLease("outer", () => client.withLease("inner", call));
-    const [inner, outer] = ended(hold);
-    expect(inner?.attributes[key]).toBe("inner");
-    expect(inner?.parentSpanContext?.spanId).toBe(outer?.spanContext().spanId);
-    expect(ended("call")[0]?.parentSpanContext?.spanId).toBe(inner?.spanContext().spanId);
-  });
-
   it("of a batch runs in the span of its record, which is in that of its key", async () => {
     const app = leasedBatch<{ body: string }>(
       { client: clientOf("me"), clock, key: ({ body }) => body, once: true },

@@ -114,8 +114,7 @@ export class Hold {
   async #leave(outcome: HoldOutcome): Promise<void> {
     const { lease, invocation, settings, signal, measure, close, stopListening } = this.#terms;
     this.#stopRenewing?.();
-    // Reading `held` looks at the clock: timers of a frozen process do not run.
-    void lease.held;
+    // Reading it looks at the clock: timers of a frozen process do not run.
     this.#loss = lease.loss;
     if (outcome === "unknown") {
       // Before the abort, which writes the metrics, too: one line has all of them.
