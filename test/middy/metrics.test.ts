@@ -161,15 +161,16 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     vi.restoreAllMocks();
   });
 
-  test.each<[string, (key: string) => unknown]>([
+  test.each<[string, (key: string) => unknown, told: number]>([
     [
       "throws",
       () => {
         throw new Error("no such group");
       },
+      2,
     ],
-    ["gives no text", () => ({ group: 1 })],
-  ])("and without the dimension Key where its function %s", async (_how, keyDimension) => {
+    ["gives no text", () => ({ group: 1 }), 0],
+  ])("and without the dimension Key where its function %s", async (_how, keyDimension, told) => {
     const mistake = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const uncaught = collectUncaught();
     const { app, context, lines, values } = setUp({ keyDimension: keyDimension as () => string });
@@ -178,7 +179,7 @@ describe.each(Object.entries(ways))("%s writes one line of metrics for each invo
     expect(values()).toMatchObject([{ LeaseAcquired: 1, LeaseReleased: 1, JobSucceeded: 1 }]);
     expect(JSON.parse(lines[0] ?? "")).not.toHaveProperty("Key");
     expect(uncaught).toEqual([]);
-    expect(mistake).toHaveBeenCalled();
+    expect(mistake).toHaveBeenCalledTimes(told);
     vi.restoreAllMocks();
   });
 

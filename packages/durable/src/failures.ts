@@ -23,7 +23,7 @@ interface Kind {
 
 const isText = (value: unknown): boolean => typeof value === "string";
 const isNumber = (value: unknown): boolean => Number.isFinite(value);
-const isHolder = (held: unknown): boolean => {
+const isKeptHolder = (held: unknown): boolean => {
   const { owner, expiresAt } = Object(held);
   return held === null || (isText(owner) && isNumber(expiresAt));
 };
@@ -40,7 +40,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   unavailable: {
     type: LeaseUnavailableError,
-    members: { key: isText, held: isHolder, retryAfterMs: isNumber },
+    members: { key: isText, held: isKeptHolder, retryAfterMs: isNumber },
     make: ({ key, held, retryAfterMs }: KeptRefusal) =>
       new LeaseUnavailableError(key, held ?? undefined, retryAfterMs),
   },

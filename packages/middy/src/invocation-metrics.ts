@@ -1,5 +1,4 @@
 import type { Clock, Lease, LeaseEventListener } from "@leasehold/client";
-import { InvalidOptionsError } from "@leasehold/client/internal";
 import {
   inMilliseconds,
   type KeyDimension,
@@ -92,12 +91,12 @@ export class InvocationMetrics {
     if (typeof output === "function") {
       if (tableName === undefined) return;
       for (const part of totals.lines())
-        tell(() => output(metricsLine({ tableName, job, key }, part, clock.now())));
+        callOutput(() => output(metricsLine({ tableName, job, key }, part, clock.now())));
       return;
     }
     for (const [name, values] of totals) {
       const unit = inMilliseconds.includes(name) ? "Milliseconds" : "Count";
-      for (const value of values) tell(() => output.addMetric(name, unit, value));
+      for (const value of values) callOutput(() => output.addMetric(name, unit, value));
     }
   }
 
@@ -105,11 +104,10 @@ export class InvocationMetrics {
   #groupOf(key: string): string | undefined {
     const { groupOf } = this.#terms;
     try {
-      const group: unknown = groupOf?.(key) || undefined;
-      if (group === undefined || typeof group === "string") return group;
-      throw new InvalidOptionsError("keyDimension", group, "a function that gives a string or undefined");
+      const group: unknown = groupOf?.(key);
+      return typeof group === "string" && group !== "" ? group : undefined;
     } catch (mistake) {
-      console.error("metrics failed:", mistake);
+      writeMistake(mistake);
       return undefined;
     }
   }
@@ -125,8 +123,12 @@ export class InvocationMetrics {
 }
 
 /** Calls the user's output. Its error, also a later one, must not fail an invocation that is done: it would come again. */
-function tell(call: () => unknown): void {
-  new Promise((told) => told(call())).catch((mistake: unknown) => console.error("metrics failed:", mistake));
+function callOutput(call: () => unknown): void {
+  new Promise((told) => told(call())).catch(writeMistake);
+}
+
+function writeMistake(mistake: unknown): void {
+  console.error("metrics failed:", mistake);
 }
 
 /** The values of each metric: one sum of a count, every sample of a time. */
