@@ -95,23 +95,6 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(await retry).toBe("done");
     });
 
-    test("in one process waits for an earlier attempt at the event that waits itself, and runs after it", async () => {
-      const { first, context, clock, other, locks, mostAtOnce } = environments({
-        resume: true,
-        whenHeld: "wait",
-      });
-      const held = await other.acquire("job", { leaseDurationMs: 600_000 });
-      const earlier = first(event, context(60_000, id));
-      await clock.advance(100);
-      const retry = first(event, context(60_000, id));
-      await clock.advance(1_000);
-      await held.release();
-      await clock.advance(40_000);
-      expect([await earlier, await retry]).toEqual(["done", "done"]);
-      expect(mostAtOnce()).toBe(1);
-      expect(locks[1]?.lease.fencingToken).toBeGreaterThan(locks[0]?.lease.fencingToken ?? 0);
-    });
-
     test.each([0, 100])(
       "in one process runs deliveries that come %d ms apart one by one",
       async (apartMs) => {

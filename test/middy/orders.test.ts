@@ -172,20 +172,6 @@ describe.each(Object.entries(middies))("in %s", (_, middy) => {
     expect(lease === undefined ? "done" : "open").toBe(slot);
   });
 
-  test("onError of a lock whose before never ran does not touch the lock", async () => {
-    const { clock, client, other, store, context, holder } = bench();
-    await other.acquire("job");
-    store.requests.length = 0;
-    const app = middy(handlers.succeeds)
-      .use(others["a before that throws"])
-      .use(leaseLock({ client, clock, key: "job" }));
-
-    await expect(app({}, context())).rejects.toThrow("before");
-
-    expect(store.requests).toEqual([]);
-    expect(await holder()).toBe("somebody else");
-  });
-
   test("an invocation whose handler does not run, for an early answer, counts neither as failed nor as done", async () => {
     const { clock, client, context } = bench();
     const lines: string[] = [];

@@ -147,18 +147,3 @@ describe("the retry of an asynchronous event in the process whose handler still 
   });
 });
 
-test("leased follows middy's own signal", async () => {
-  const { context, options } = setUp();
-  let reason: unknown;
-  const inner = leased({ ...options, timeoutMarginMs: 0 }, async (_event: unknown, _context, lock) => {
-    await new Promise<void>((resolve) =>
-      lock.signal.addEventListener("abort", () => resolve(), { once: true }),
-    );
-    reason = lock.signal.reason;
-  });
-  await expect(middy(inner, { timeoutEarlyInMillis: 900 })({}, context(1_000))).rejects.toMatchObject({
-    name: "TimeoutError",
-  });
-  await sleep(1);
-  expect(reason).toMatchObject({ name: "AbortError" });
-});
