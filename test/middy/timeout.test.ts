@@ -146,4 +146,3 @@ describe("the retry of an asynchronous event in the process whose handler still 
     expect(await client.inspect("job")).toBeUndefined();
   });
 });
-

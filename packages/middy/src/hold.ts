@@ -152,8 +152,8 @@ export class Hold {
  * handler that never ends, or a stream that nobody reads, would keep the lock for as long as the environment lives.
  */
 function renewedInTime({ lease, invocation, settings }: HoldTerms, renewEveryMs: number): () => void {
-  const stop = lease.keepAlive(renewEveryMs);
   const leftMs = invocation.remainingMs();
+  const stop = lease.keepAlive(renewEveryMs);
   if (leftMs === undefined) return stop;
   const forget = callAfter(settings.clock, Math.max(0, leftMs), stop, { background: true });
   return () => {

@@ -80,7 +80,8 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
   /** The lock's cooldown after an early end lasts until this long after the acquisition. @default - LEASEHOLD_LOCK_AT_LEAST_FOR_MS, else 0 */
   readonly lockAtLeastForMs?: number;
   /**
-   * Renews the lease while the handler runs: `true` for every third of its duration, or an interval in milliseconds.
+   * Renews the lease while the handler runs, to the end of the invocation's time at the latest: `true` for every third of
+   * its duration, or an interval in milliseconds.
    * Needed if `lockAtMostForMs` is shorter than the work, and to notice a revocation. A handler that blocks the event
    * loop for most of a lease loses it: then say `false`, or give `lockAtMostForMs`.
    * @default - LEASEHOLD_HEARTBEAT_MS, else true for `whenHeld: "replace"`, and without `lockAtMostForMs` for more than
