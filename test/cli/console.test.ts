@@ -42,6 +42,15 @@ async function openedConsole(
 /** What a person reads. */
 const textOf = (body: string): string => body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
 
+/** What the form of an action on a page sends besides what is filled in. */
+function hiddenIn(body: string, action: string): Record<string, string> {
+  const form = body.split(`data-action="${action}"`)[1]?.split("</form>")[0] ?? "";
+  const [, fields = "{}"] = /^ data-fields="([^"]*)"/.exec(form) ?? [];
+  const characters: Record<string, string> = { "&quot;": '"', "&#39;": "'", "&lt;": "<", "&gt;": ">" };
+  const text = fields.replace(/&(quot|#39|lt|gt);/g, (name) => characters[name] ?? "");
+  return JSON.parse(text.replaceAll("&amp;", "&"));
+}
+
 /** The pages of a busy table, and what a person finds on each. */
 const pages = [
   ["/", "&lt;script&gt;alert(1)"],
@@ -203,8 +212,7 @@ describe("the console", () => {
     const store = new MemoryLeaseStore();
     const client = new LeaseClient({ store });
     const { page, act, said } = await openedConsole(store, ["--write"]);
-    const idOn = async () =>
-      /name="id" value="([^"]+)"/.exec((await page("/key?key=import")).body)?.[1] ?? "";
+    const idOn = async () => hiddenIn((await page("/key?key=import")).body, "break").id ?? "";
     const first = await client.acquire("import");
     const shownFirst = await idOn();
     await first.release();
@@ -223,6 +231,23 @@ describe("the console", () => {
     expect(said()).toContain("break import");
   });
 
+  it("acts on what has characters that a page does not show as they are", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store });
+    const { page, act } = await openedConsole(store, ["--write"]);
+    const [key, remark] = ["a\u001b[2J\u202e\nb &#27;", "\u001b[31mno\u001b[0m"];
+    await client.acquire(key);
+    const { body } = await page(`/key?${new URLSearchParams({ key })}`);
+    expect(body).toContain("<code>a\\x1b[2J\\u202e\\x0ab &amp;#27;</code>");
+    const typed = { reason: "INC-1", word: "a\\x1b[2J\\u202e\\x0ab &#27;" };
+    expect((await act("break", { ...hiddenIn(body, "break"), ...typed })).body).toContain("Broken.");
+    const tasks = new TaskSet(client, "orders");
+    await tasks.add([{ id: "one\u0007" }]);
+    await (await tasks.claim())?.fail(remark, { final: true });
+    const requeueing = hiddenIn((await page("/tasks/set?set=orders")).body, "requeue");
+    expect((await act("requeue", requeueing)).body).toContain("1 requeued.");
+  });
+
   it("pauses a lock for a while, shows it as paused, and resumes it", async () => {
     const store = new MemoryLeaseStore();
     const { page, act } = await openedConsole(store, ["--write"]);
@@ -230,8 +255,7 @@ describe("the console", () => {
     expect((await act("pause", { key: "feed", for: "2h", reason: "vendor down" })).status).toBe(200);
     const { body } = await page("/key?key=feed");
     expect(body).toContain("PAUSED");
-    const id = /name="id" value="([^"]+)"/.exec(body)?.[1] ?? "";
-    expect((await act("resume", { key: "feed", "sort-key": "lease", id })).status).toBe(200);
+    expect((await act("resume", hiddenIn(body, "resume"))).status).toBe(200);
     expect(await new LeaseClient({ store }).inspect("feed")).toBeUndefined();
   });
 

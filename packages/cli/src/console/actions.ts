@@ -7,7 +7,7 @@ import { parsedJson } from "@leasehold/client/internal";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { defined } from "../flags.ts";
-import { parseDuration } from "../terminal/text.ts";
+import { parseDuration, shown } from "../terminal/text.ts";
 import { leftLines } from "../view/next-steps.ts";
 import { acquisitionId } from "./html.ts";
 import type { ActionResult } from "./server.ts";
@@ -30,7 +30,8 @@ const acts: Readonly<Record<string, Act>> = {
     ),
   ),
   break: onLease(async (operator, key, lease, { reason, word }) => {
-    if (word !== key) return wrong("Not done: what you typed is not the key.");
+    // A character that cannot be typed is typed in the form in which it is shown.
+    if (word !== key && word !== shown(key)) return wrong("Not done: what you typed is not the key.");
     if (!reason) return wrong("Not done: a reason is needed.");
     return told(await operator.break(key, { ...lease, reason }), "Broken. The key is free.");
   }),

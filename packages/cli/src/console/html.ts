@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import type { LeaseRecord } from "@leasehold/client/record";
-import { ageText, hostile, timeText } from "../terminal/text.ts";
+import { ageText, hostile, jsonText, timeText } from "../terminal/text.ts";
 
 const replacements: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -148,7 +148,7 @@ export interface Offer {
   readonly title: string;
   /** Its effect, and what it does not do. */
   readonly explanation: string;
-  /** Hidden fields of the form. */
+  /** What is sent besides what the person fills in. As JSON it keeps what HTML and the escapes of a page would change. */
   readonly fields: Readonly<Record<string, string>>;
   /** Fields that the person fills in. */
   readonly inputs: readonly {
@@ -168,9 +168,6 @@ export interface Offer {
 export function offer(given: Offer, isReadOnly: boolean, id: string = given.action): Html {
   const { action, title, explanation, fields, inputs, word, commandLine, isDangerous = false } = given;
   if (isReadOnly) return html`<li><p>${title}</p><pre tabindex="0">${commandLine}</pre></li>`;
-  const hidden = Object.entries(fields).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  );
   const asked = inputs.map(
     ({ name, label, isOptional, value }) => html`<label>${label}${isOptional ? " (may be left out)" : ""}
 <input name="${name}" value="${value ?? ""}" autocomplete="off"${isOptional ? "" : html` required`}></label>`,
@@ -181,7 +178,7 @@ export function offer(given: Offer, isReadOnly: boolean, id: string = given.acti
       : html`<label><span>Type <code>${word}</code> to do it</span><input name="word" autocomplete="off" required></label>`;
   return html`<li><button type="button" data-opens="${id}"${isDangerous ? html` class="danger"` : ""}>${title}</button>
 <dialog id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2><p>${explanation}</p>
-<form data-action="${action}">${hidden}${asked}${typed}
+<form data-action="${action}" data-fields="${jsonText(fields)}">${asked}${typed}
 <p class="dim">The same on the command line:</p><pre tabindex="0">${commandLine}</pre>
 <p class="buttons"><button${isDangerous ? html` class="danger"` : ""}>${title}</button> <button type="button" data-closes>Do nothing</button></p>
 <p role="status"></p></form></dialog></li>`;

@@ -8,7 +8,7 @@ import {
   type LeaseChange,
   LeaseOperator,
 } from "@leasehold/client/admin";
-import { ageText } from "../terminal/text.ts";
+import { ageText, shown } from "../terminal/text.ts";
 import {
   detailText,
   endedHolds,
@@ -311,7 +311,7 @@ function offersOn(own: DescribedLease | undefined, key: string, readAt: number):
     },
     {
       ...{ action: "break", title: "Break the lease", explanation, fields, inputs: [reason] },
-      ...{ word: key, commandLine: `leasehold break ${word}`, isDangerous: true },
+      ...{ word: shown(key), commandLine: `leasehold break ${word}`, isDangerous: true },
     },
     pause,
   ];

@@ -146,7 +146,7 @@ document.addEventListener("submit", async (event) => {
   const answer = await fetch("/act/" + form.dataset.action, {
     method: "POST",
     headers: { "x-leasehold-write": "1", "content-type": "application/json" },
-    body: JSON.stringify(Object.fromEntries(new FormData(form))),
+    body: JSON.stringify({ ...JSON.parse(form.dataset.fields), ...Object.fromEntries(new FormData(form)) }),
     ...straight(),
   }).catch(() => undefined);
   if (!answer) { sent.delete(form); said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
