@@ -95,6 +95,15 @@ describe("the command line", () => {
       "dev -t arn:aws:dynamodb:eu-central-1:1:table/x",
       '--table is "arn:aws:dynamodb:eu-central-1:1:table/x"; allowed: a name, for a table on this machine',
     ],
+    [
+      "console --host 0.0.0.0",
+      "--host 0.0.0.0 lets others in: it needs --auth-token-file FILE, or --trust-header NAME behind something that sets it",
+    ],
+    ["console --public-url ftp://x", '--public-url is "ftp://x"; allowed: an address with http: or https:'],
+    [
+      "console --auth-token-file /nowhere/secret",
+      "--auth-token-file: ENOENT: no such file or directory, open '/nowhere/secret'",
+    ],
     ["completion csh", '"csh" has no completion; allowed: bash, zsh, fish'],
     [
       "help errors LEASE_UNAVAILABEL",
