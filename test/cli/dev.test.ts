@@ -9,24 +9,24 @@ import {
 const place = { tableName: "leases", endpoint: "http://127.0.0.1:8000" };
 
 describe("leasehold dev", () => {
-  it("prints one line for sh, and for fish and PowerShell a line for each variable", () => {
-    const variables = localVariables(place, {});
-    expect(shellLines(variables, "sh")).toEqual([
-      "export LEASEHOLD_TABLE_NAME=leases AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8000 AWS_REGION=us-east-1 " +
-        "AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local",
-    ]);
-    expect(shellLines(variables, "fish")).toContain(
-      "set -gx AWS_ENDPOINT_URL_DYNAMODB http://127.0.0.1:8000",
-    );
-    expect(shellLines(variables, "powershell")).toContain('$env:LEASEHOLD_TABLE_NAME = "leases"');
-  });
-
-  it("takes away what would lead the SDK elsewhere, where it is set", () => {
-    const variables = localVariables(place, { AWS_PROFILE: "work", AWS_SESSION_TOKEN: "t" });
-    expect(shellLines(variables, "sh")[0]).toBe("unset AWS_PROFILE AWS_SESSION_TOKEN");
-    expect(shellLines(variables, "fish")[0]).toBe("set -e AWS_PROFILE");
-    expect(shellLines(variables, "powershell")[0]).toBe("Remove-Item Env:AWS_PROFILE");
-  });
+  const set = "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8000 AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local";
+  it.each([
+    ["sh", [`export LEASEHOLD_TABLE_NAME=leases ${set} AWS_SECRET_ACCESS_KEY=local`], "unset AWS_PROFILE T"],
+    ["fish", ["set -gx LEASEHOLD_TABLE_NAME leases", "set -gx AWS_REGION us-east-1"], "set -e AWS_PROFILE"],
+    [
+      "powershell",
+      ['$env:LEASEHOLD_TABLE_NAME = "leases"', '$env:AWS_REGION = "us-east-1"'],
+      "Remove-Item Env:AWS_PROFILE",
+    ],
+  ] as const)(
+    "prints for %s what leads the SDK there, and takes away what would lead it elsewhere",
+    (shell, lines, first) => {
+      const variables = localVariables(place, {});
+      expect(shellLines[shell](variables)).toEqual(expect.arrayContaining([...lines]));
+      expect(shellLines[shell]({ ...variables, unset: ["AWS_PROFILE", "T"] })[0]).toBe(first);
+      expect(localVariables(place, { AWS_PROFILE: "work", HOME: "x" }).unset).toEqual(["AWS_PROFILE"]);
+    },
+  );
 
   it.each([
     [{ SHELL: "/usr/bin/fish" }, "darwin", "fish"],

@@ -170,15 +170,6 @@ function watched(
   const { timeoutMs, closed, printDryRun } = limits;
   let isOver = false;
   let hasWritten = false;
-  const write = (operation: Operation, request: object): void => {
-    if (printDryRun !== undefined) {
-      if (!isOver) printDryRun({ operation, tableName: store.tableName, request });
-      isOver = true;
-      throw new DryRunEnd("nothing was sent");
-    }
-    hasWritten = true;
-    log.note(operation);
-  };
   // No AbortSignal.any: the closing signal would keep every request's listener.
   const within = async <O extends { readonly signal: AbortSignal }, T>(
     options: O,
@@ -197,40 +188,54 @@ function watched(
       for (const ignore of ignored) ignore();
     }
   };
-  const reading: typeof within = (options, send) => {
-    const answer = within(options, send);
-    return hasWritten ? answer : unlessInterrupted(answer, limits);
-  };
+  const writing =
+    <Q extends object, O extends { readonly signal: AbortSignal }, T>(
+      operation: Operation,
+      send: (request: Q, options: O) => Promise<T>,
+    ) =>
+    async (request: Q, options: O): Promise<T> => {
+      if (printDryRun !== undefined) {
+        if (!isOver) printDryRun({ operation, tableName: store.tableName, request });
+        isOver = true;
+        throw new DryRunEnd("nothing was sent");
+      }
+      hasWritten = true;
+      log.note(operation);
+      return await within(options, (limited) => send(request, limited));
+    };
+  const reading =
+    <Q extends object, O extends { readonly signal: AbortSignal }, T>(
+      operation: Operation,
+      send: (request: Q, options: O) => Promise<T>,
+      itemsOf: (answer: T) => readonly Item[],
+    ) =>
+    async (request: Q, options: O): Promise<T> => {
+      const answer = within(options, (limited) => send(request, limited));
+      const seen = await (hasWritten ? answer : unlessInterrupted(answer, limits));
+      log.noteRead(operation, itemsOf(seen), "consistent" in request && request.consistent === true);
+      return seen;
+    };
   return {
     tableName: store.tableName,
     ...defined({ isLocal: store.isLocal }),
-    async update(request, options) {
-      write("update", request);
-      return await within(options, (limited) => store.update(request, limited));
-    },
-    async updateMany(requests, options) {
-      write("updateMany", requests);
-      return await within(options, (limited) => store.updateMany(requests, limited));
-    },
-    async transact(entries, options) {
-      write("transact", entries);
-      return await within(options, (limited) => store.transact(entries, limited));
-    },
-    async get(request, options) {
-      const item = await reading(options, (limited) => store.get(request, limited));
-      log.noteRead("get", item === undefined ? [] : [item], request.consistent);
-      return item;
-    },
-    async query(request, options) {
-      const page = await reading(options, (limited) => store.query(request, limited));
-      log.noteRead("query", page.items, request.consistent);
-      return page;
-    },
-    async scan(request, options) {
-      const page = await reading(options, (limited) => store.scan(request, limited));
-      // The items that the filter has left out are billed too, and are not known here.
-      log.noteRead("scan", page.items, false);
-      return page;
-    },
+    update: writing("update", (...call) => store.update(...call)),
+    updateMany: writing("updateMany", (...call) => store.updateMany(...call)),
+    transact: writing("transact", (...call) => store.transact(...call)),
+    get: reading(
+      "get",
+      (...call) => store.get(...call),
+      (item) => (item === undefined ? [] : [item]),
+    ),
+    query: reading(
+      "query",
+      (...call) => store.query(...call),
+      ({ items }) => items,
+    ),
+    // The items that the filter has left out are billed too, and are not known here.
+    scan: reading(
+      "scan",
+      (...call) => store.scan(...call),
+      ({ items }) => items,
+    ),
   };
 }

@@ -71,15 +71,9 @@ function notEmpty(value: string, name: string): string {
   return value;
 }
 
-/** A flag that may be given several times, each time with any text except an empty one. */
-export function texts(placeholder: string, help: string): Flag<readonly string[]> {
-  return several(placeholder, help, notEmpty);
-}
-
-/** The same, with a function that reads each value. */
-export function several<T>(placeholder: string, help: string, parse: Parse<T>): Flag<readonly T[]> {
-  const read: Parse<T> = (value, name) => parse(notEmpty(value, name), name);
-  return { placeholder, help, parse: read, multiple: true, fallback: [] };
+/** The same flag, which may be given several times. */
+export function several<T>(flag: Flag<T | undefined>): Flag<readonly T[]> {
+  return { ...flag, multiple: true, fallback: [] };
 }
 
 /** A flag whose value is a duration with its unit; in milliseconds. */

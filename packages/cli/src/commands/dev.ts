@@ -53,8 +53,25 @@ export async function loadEnginePackage(
   );
 }
 
-const shells = ["sh", "fish", "powershell"] as const;
-type Shell = (typeof shells)[number];
+/** Lines to paste into a shell. No value contains a character that a shell interprets. */
+export const shellLines = {
+  sh: ({ set, unset }: LocalVariables) => [
+    ...(unset.length > 0 ? [`unset ${unset.join(" ")}`] : []),
+    `export ${Object.entries(set)
+      .map((entry) => entry.join("="))
+      .join(" ")}`,
+  ],
+  fish: ({ set, unset }: LocalVariables) => [
+    ...unset.map((name) => `set -e ${name}`),
+    ...Object.entries(set).map(([name, value]) => `set -gx ${name} ${value}`),
+  ],
+  powershell: ({ set, unset }: LocalVariables) => [
+    ...unset.map((name) => `Remove-Item Env:${name}`),
+    ...Object.entries(set).map(([name, value]) => `$env:${name} = "${value}"`),
+  ],
+};
+type Shell = keyof typeof shellLines;
+const shells = Object.keys(shellLines) as Shell[];
 
 /** These variables would point the SDK elsewhere, even if the others are set. */
 const misleading = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] as const;
@@ -91,28 +108,6 @@ function environmentWith({ set, unset }: LocalVariables, env: NodeJS.ProcessEnv)
 export function shellOf(env: NodeJS.ProcessEnv, platform: NodeJS.Platform = process.platform): Shell {
   if (env.SHELL?.endsWith("fish")) return "fish";
   return platform === "win32" && env.SHELL === undefined ? "powershell" : "sh";
-}
-
-/** Lines to paste into a shell. No value contains a character that a shell interprets. */
-export function shellLines({ set, unset }: LocalVariables, shell: Shell): string[] {
-  const entries = Object.entries(set);
-  switch (shell) {
-    case "sh":
-      return [
-        ...(unset.length > 0 ? [`unset ${unset.join(" ")}`] : []),
-        `export ${entries.map(([name, value]) => `${name}=${value}`).join(" ")}`,
-      ];
-    case "fish":
-      return [
-        ...unset.map((name) => `set -e ${name}`),
-        ...entries.map(([name, value]) => `set -gx ${name} ${value}`),
-      ];
-    case "powershell":
-      return [
-        ...unset.map((name) => `Remove-Item Env:${name}`),
-        ...entries.map(([name, value]) => `$env:${name} = "${value}"`),
-      ];
-  }
 }
 
 const flags = {
@@ -199,7 +194,7 @@ async function serve(
     terminal.say(`The port ${port} is taken: it is the next free one.`);
   terminal.say("\nPaste this into another terminal, or give it to your program:\n");
   printer.document("engine", { engine: version, endpoint, tableName, variables: variables.set }, () =>
-    shellLines(variables, flags.shell ?? shellOf(env)),
+    shellLines[flags.shell ?? shellOf(env)](variables),
   );
   const own = ownCommand(env);
   terminal.say(`\nThen try:   ${own} run hello -- sleep 30`);

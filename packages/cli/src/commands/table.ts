@@ -12,7 +12,7 @@ import { createLeaseTable } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { type Call, command, confirm } from "../command.ts";
 import { CommandError, exitCodes, messageOf, UsageError } from "../exit-codes.ts";
-import { several, text, type Values, yes } from "../flags.ts";
+import { custom, several, text, type Values, yes } from "../flags.ts";
 import { type AskedTable, factsOf, type Learnt, timeToLiveOf, withTable } from "../table/asked-table.ts";
 import { checkedSettings, keyText, reportFindings } from "../table/findings.ts";
 import { newTableName, tableTag } from "../table/place.ts";
@@ -71,7 +71,7 @@ const createFlags = {
   pitr: yes("point-in-time recovery: the table can be set back to any second of 35 days"),
   kms: text("KEY", "encrypt with this KMS key (id, ARN or alias) in place of one that AWS owns"),
   "deletion-protection": yes("the table refuses to be deleted until this is taken back"),
-  tag: several("K=V", "a tag; may be given several times", tagIn),
+  tag: several(custom("K=V", "a tag; may be given several times", tagIn)),
 };
 
 /** The request that creates a table; ttl and point-in-time recovery are separate requests. */
@@ -207,7 +207,7 @@ const flags = {
   stream: yes("a stream of changes, old and new"),
   "no-stream": yes("no stream: waiting workflows are not woken any more; asks first"),
   ttl: yes("ttl on the right attribute; from a wrong one it takes two calls, an hour apart"),
-  tag: several("K=V", "a tag, such as leasehold=true; may be given several times", tagIn),
+  tag: several(custom("K=V", "a tag, such as leasehold=true; may be given several times", tagIn)),
 };
 
 type SetCall = Call<typeof flags>;

@@ -3,7 +3,7 @@
 import { attributeNames, limits, utf8Bytes } from "@leasehold/client/schema";
 import { type Call, command } from "../command.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
-import { text, texts, yes } from "../flags.ts";
+import { several, text, yes } from "../flags.ts";
 import { newTableName, tableTag } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
 
@@ -153,7 +153,7 @@ const actions = {
 const kinds = Object.keys(actions) as (keyof typeof actions)[];
 
 const flags = {
-  prefix: texts("PREFIX", "only keys that begin with this; may be given several times"),
+  prefix: several(text("PREFIX", "only keys that begin with this; may be given several times")),
   account: text("ID", "the account of the table (default: a placeholder, ACCOUNT)"),
 };
 
