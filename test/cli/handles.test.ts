@@ -148,9 +148,11 @@ describe("leasehold acquire", () => {
   });
 
   it("writes a handle of a semaphore's permit, a reader and a writer", async () => {
-    for (const flags of [["--permits", "2"], ["--read"], ["--write"]]) {
-      const key = `with ${flags.join("")}`;
-      expect((await call("acquire", key, file, ...flags)).code).toBe(0);
+    const kinds = { "--permits 2": "permit", "--read": "read", "--write": "write" };
+    for (const [flags, kind] of Object.entries(kinds)) {
+      const key = `with ${flags}`;
+      expect((await call("acquire", key, file, ...flags.split(" "))).code).toBe(0);
+      expect(await adminOf(client).inspectAll(key)).toMatchObject([{ seat: { kind } }]);
       expect((await call("check", file)).code).toBe(0);
       expect((await call("renew", file)).code).toBe(0);
       expect((await call("release", file)).code).toBe(0);

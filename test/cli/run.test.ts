@@ -4,24 +4,10 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it, vi } from "vitest";
 import { Child } from "../../packages/cli/src/work/child.ts";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
-import { adminOf } from "../support/admin.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
-
-describe("leasehold run", () => {
-  it("only shows its first write with --dry-run", async () => {
-    const store = new MemoryLeaseStore();
-    const { code, stdout } = await leasehold(["run", "k", "--dry-run", "--", "false"], {
-      store,
-      env: { PATH: process.env.PATH },
-    });
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ operation: "update", tableName: store.tableName });
-    expect(await new LeaseClient({ store }).inspect("k")).toBeUndefined();
-  });
-});
 
 it.each([
   [75, "is held by bob;", []],
@@ -61,15 +47,6 @@ describe("a second kind of use of one key", () => {
     expect((await run(store, second, "--mixed-ok")).code).toBe(0);
     // It is used in both ways from then on.
     expect((await run(store, second)).code).toBe(0);
-  });
-
-  it("leasehold acquire refuses it, too, and leaves nothing held", async () => {
-    const store = new MemoryLeaseStore();
-    expect((await run(store, "lock")).code).toBe(0);
-    const { code, stdout, stderr } = await leasehold(["acquire", "k", "--permits", "3"], { store, env });
-    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
-    expect(stderr).toContain("k is used as a lock");
-    expect(await adminOf(new LeaseClient({ store })).inspectAll("k")).toEqual([]);
   });
 
   it.each(Object.keys(kinds))("a pause is no use of a key: a %s is had after it", async (kind) => {

@@ -41,11 +41,6 @@ describe("in a shell", () => {
     expect((await shell("FORCE_COLOR=1 leasehold ls --expired")).stdout).toContain(escapes);
     expect((await shell("FORCE_COLOR=1 NO_COLOR=1 leasehold ls --expired")).stdout).not.toContain(escapes);
   });
-
-  it("keys go through xargs one by one", async () => {
-    const { stdout } = await shell("leasehold ls key-1 -q -o key | xargs -n1 echo one:");
-    expect(stdout.split("\n").filter((line) => line.startsWith("one: key-1"))).toHaveLength(11);
-  });
 });
 
 it("a command that goes on ends in order at a signal", async () => {

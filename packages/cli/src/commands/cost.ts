@@ -7,25 +7,6 @@ import { custom, duration, usually, whole, yes } from "../flags.ts";
 import { docsAddress, shown } from "../terminal/text.ts";
 import { prices, secondsOfMonth } from "../view/read-cost.ts";
 
-interface Use {
-  readonly leaseMs: number;
-  readonly hasHeartbeat: boolean;
-  /** Leases that are held at any time. */
-  readonly holders: number;
-  readonly acquiresPerSecond: number;
-  /** Callers that wait at any time. */
-  readonly waiters: number;
-}
-
-interface CostLine {
-  readonly what: "acquire and release" | "heartbeats" | "waiting";
-  readonly requestsPerSecond: number;
-  readonly writeUnits: number;
-  readonly readUnits: number;
-  readonly requestsAMonth: number;
-  readonly usdAMonth: number;
-}
-
 /** An acquisition and a release are a write each. */
 const writesOfUse = 2;
 /** A heartbeat comes at a third of the lease, less a random share of up to a tenth of that. */
@@ -34,40 +15,38 @@ const beatShare = (1 / 3) * 0.95;
 const looksPerSecond = 124 / 600;
 const unitsOfLook = 0.5;
 
-/** Calculates the parts with a cost. */
-export function estimate({
-  leaseMs,
-  hasHeartbeat,
-  holders,
-  acquiresPerSecond,
-  waiters,
-}: Use): readonly CostLine[] {
-  const beatsPerSecond = hasHeartbeat ? (holders * 1_000) / (leaseMs * beatShare) : 0;
-  return [
-    line("acquire and release", acquiresPerSecond * writesOfUse, { writeUnits: 1, readUnits: 0 }),
-    line("heartbeats", beatsPerSecond, { writeUnits: 1, readUnits: 0 }),
-    line("waiting", waiters * looksPerSecond, { writeUnits: 0, readUnits: unitsOfLook }),
-  ].filter(({ requestsPerSecond }) => requestsPerSecond > 0);
-}
-
-function line(
-  what: CostLine["what"],
-  requestsPerSecond: number,
-  { writeUnits, readUnits }: Pick<CostLine, "writeUnits" | "readUnits">,
-): CostLine {
+/** A part of the cost: its requests, and the units of each. */
+function part(what: string, requestsPerSecond: number, units: { writeUnits: number; readUnits: number }) {
+  const { writeUnits, readUnits } = units;
   const requestsAMonth = requestsPerSecond * secondsOfMonth;
   const usdAMonth = requestsAMonth * (writeUnits * prices.writeUnit + readUnits * prices.readUnit);
-  return { what, requestsPerSecond, writeUnits, readUnits, requestsAMonth, usdAMonth };
+  return { what, requestsPerSecond, ...units, requestsAMonth, usdAMonth };
 }
+type Part = ReturnType<typeof part>;
 
 const rateUnits = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 
 /** Reads `2/s`, `10/m`, `500/h`, `20/d` as a rate per second. Throws a UsageError. */
-export function parseRate(text: string, name: string): number {
+function parseRate(text: string, name: string): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return Number(count) / rateUnits[unit as keyof typeof rateUnits];
   throw new UsageError(`${name} is "${text}"; allowed: a rate such as 2/s, 10/m, 500/h, 20/d`);
 }
+
+const flags = {
+  lease: usually(duration("how long a lease lasts (default 30s)"), 30_000),
+  heartbeat: yes("leases are renewed, each at about a third of its duration"),
+  holders: usually(whole("how many leases are held at any time (default 1)", { most: 10_000_000 }), 1),
+  acquires: usually(
+    custom(
+      "RATE",
+      "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)",
+      parseRate,
+    ),
+    0,
+  ),
+  waiters: usually(whole("how many callers wait at any time (default 0)", { most: 10_000_000 }), 0),
+};
 
 export const cost = command({
   usage: "cost [flags]",
@@ -77,27 +56,19 @@ counts once more in writes; a refused attempt costs as much as a successful one.
 
   leasehold cost --lease 30s --heartbeat --holders 20 --acquires 2/s --waiters 5`,
   writes: false,
-  flags: {
-    lease: usually(duration("how long a lease lasts (default 30s)"), 30_000),
-    heartbeat: yes("leases are renewed, each at about a third of its duration"),
-    holders: usually(whole("how many leases are held at any time (default 1)", { most: 10_000_000 }), 1),
-    acquires: usually(
-      custom(
-        "RATE",
-        "how often a lock is acquired and released: 2/s, 10/m, 500/h, 20/d (default 0)",
-        parseRate,
-      ),
-      0,
-    ),
-    waiters: usually(whole("how many callers wait at any time (default 0)", { most: 10_000_000 }), 0),
-  },
+  flags,
   async run({ flags, global, printer, terminal }) {
     const { lease, heartbeat, holders, acquires, waiters } = flags;
     if (lease === 0) throw new UsageError('--lease is "0"; allowed: a duration such as 30s');
-    const uses = { holders, acquiresPerSecond: acquires, waiters };
-    const lines = estimate({ leaseMs: lease, hasHeartbeat: heartbeat, ...uses });
+    const beats = heartbeat ? (holders * 1_000) / (lease * beatShare) : 0;
+    const write = { writeUnits: 1, readUnits: 0 };
+    const lines = [
+      part("acquire and release", acquires * writesOfUse, write),
+      part("heartbeats", beats, write),
+      part("waiting", waiters * looksPerSecond, { writeUnits: 0, readUnits: unitsOfLook }),
+    ].filter(({ requestsPerSecond }) => requestsPerSecond > 0);
     const total = lines.reduce((sum, { usdAMonth }) => sum + usdAMonth, 0);
-    const rows: readonly (CostLine | undefined)[] = [...lines, undefined];
+    const rows: readonly (Part | undefined)[] = [...lines, undefined];
     if (printer.format === "json") {
       printer.document("costs", { lines, usdAMonth: total, prices }, () => []);
     } else {
@@ -131,7 +102,7 @@ counts once more in writes; a refused attempt costs as much as a successful one.
 });
 
 /** `4.0/s × 1 write unit`; a rare request by the hour. */
-function rateText({ requestsPerSecond, writeUnits, readUnits }: CostLine): string {
+function rateText({ requestsPerSecond, writeUnits, readUnits }: Part): string {
   const rate =
     requestsPerSecond >= 0.1
       ? `${requestsPerSecond.toFixed(1)}/s`
