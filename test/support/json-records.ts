@@ -6,7 +6,7 @@ import {
 } from "../../packages/cli/src/terminal/record-kinds.ts";
 
 /** The part of JSON Schema that the command line uses. */
-export interface Schema {
+interface Schema {
   readonly description?: string;
   readonly type?: string | readonly string[];
   readonly const?: unknown;
