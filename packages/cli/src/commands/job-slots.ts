@@ -80,13 +80,19 @@ async function runSlotCommand(
 const packageName = "@aws-sdk/client-lambda";
 
 /**
- * Returns a function that runs a slot by the job's Lambda function, and waits for its end: it resolves to the error's
- * text, if there is one, and to the run's state. Rejects with a CommandError (78) if the package is not installed.
+ * Runs slots by the job's Lambda function, one after the other, and says how each has ended. Rejects with a CommandError
+ * (78) if the package is not installed.
  */
-async function invoker({ flags, global, signal }: RunningCall, { region }: Connection, runs: JobRuns) {
+async function runByFunction(
+  { flags, global, signal, terminal }: RunningCall,
+  { region }: Connection,
+  runs: JobRuns,
+  { slots, stopsOnFailure = false }: { readonly slots: readonly string[]; readonly stopsOnFailure?: boolean },
+): Promise<number> {
   const { LambdaClient, InvokeCommand } = await loadLambda();
   const client = new LambdaClient(defined({ region, profile: global.profile }));
-  return async (slot: string) => {
+  let code: number = exitCodes.done;
+  for (const slot of slots) {
     const Payload = Buffer.from(JSON.stringify({ scheduledTime: slot }));
     signal.throwIfAborted();
     // The function goes on by itself when nobody waits for its end.
@@ -94,8 +100,12 @@ async function invoker({ flags, global, signal }: RunningCall, { region }: Conne
     const output = await client.send(command, { abortSignal: signal });
     const failure = output.FunctionError === undefined ? undefined : errorIn(output.Payload);
     const state = (await runs.get(slot))?.state ?? "not recorded";
-    return { failure, state, isDone: failure === undefined && state === "succeeded" };
-  };
+    terminal.say(`${nameOf(runs, slot)}: ${failure ?? "the function has ended"}; the run is ${state}.`);
+    if (failure === undefined && state === "succeeded") continue;
+    code = exitCodes.nothing;
+    if (stopsOnFailure) break;
+  }
+  return code;
 }
 
 /** The package is loaded only for --invoke, and need not be installed otherwise. */
@@ -178,7 +188,7 @@ The exit code is 0 where the run has succeeded, now or before, 1 where its attem
     if (flags.again) await openAgain(call, runs, slot);
     return flags.invoke === undefined
       ? await runByCommand(call, connection, runs, slot)
-      : await runByFunction(call, connection, runs, slot);
+      : await runByFunction(call, connection, runs, { slots: [slot] });
   },
 });
 
@@ -189,19 +199,6 @@ async function openAgain(call: RunCall, runs: JobRuns, slot: string): Promise<vo
   await agreed(call, { question: "Run it again?" });
   if (await runs.takeBack(run, call.flags.reason)) return;
   throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
-}
-
-async function runByFunction(
-  call: RunCall,
-  connection: Connection,
-  runs: JobRuns,
-  slot: string,
-): Promise<number> {
-  const invoke = await invoker(call, connection, runs);
-  const { failure, state, isDone } = await invoke(slot);
-  const end = failure ?? "the function has ended";
-  call.terminal.say(`${nameOf(runs, slot)}: ${end}; the run is ${state}.`);
-  return isDone ? exitCodes.done : exitCodes.nothing;
 }
 
 async function runByCommand(
@@ -319,7 +316,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
     await agreed(call, { question: "Run them?" });
     return call.child !== undefined
       ? await byCommand(call, connection, runs, { ...query, limit })
-      : await byFunction(call, connection, runs, slots);
+      : await runByFunction(call, connection, runs, { slots, stopsOnFailure: call.flags["stop-on-failure"] });
   },
 });
 
@@ -355,23 +352,4 @@ async function byCommand(
   const counts = `${report.succeeded.length} succeeded, ${report.failed.length} failed, ${report.left.length} left`;
   terminal.say(`${counts}${report.complete ? "" : "; not all of the range was gone through"}`);
   return running.exitCode() ?? (report.failed.length > 0 ? exitCodes.nothing : exitCodes.done);
-}
-
-async function byFunction(
-  call: BackfillCall,
-  connection: Connection,
-  runs: JobRuns,
-  slots: readonly string[],
-): Promise<number> {
-  const { terminal, flags: given } = call;
-  const invoke = await invoker(call, connection, runs);
-  let failed = 0;
-  for (const slot of slots) {
-    const { failure, state, isDone } = await invoke(slot);
-    terminal.say(`${slotText(slot)} UTC: ${failure ?? state}`);
-    if (isDone) continue;
-    failed += 1;
-    if (given["stop-on-failure"]) break;
-  }
-  return failed > 0 ? exitCodes.nothing : exitCodes.done;
 }
