@@ -14,6 +14,7 @@ import { adminOf } from "../support/admin.ts";
 import { type CallOptions, leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 import { putItem } from "../support/recomposed.ts";
+import { farAway } from "../support/wrong-clocks.ts";
 
 /** A table with something of everything. */
 async function busyTable(): Promise<LockTable> {
@@ -314,16 +315,7 @@ describe("leasehold ls", () => {
   ])("judges by DynamoDB's time where this machine's clock is %s it, and says so", async (_, offMs, text) => {
     const { clock, holder, store, call } = lockTable();
     await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
-    const timed = changedStore(store, {
-      isLocal: false,
-      scan: async (request, options) => {
-        const answered = options.timed?.();
-        const page = await store.scan(request, options);
-        answered?.({ earliest: clock.now() + offMs, latest: clock.now() + offMs + 1_000 });
-        return page;
-      },
-    });
-    const { stdout, stderr } = await call(["ls"], { store: timed });
+    const { stdout, stderr } = await call(["ls"], { store: farAway(store, () => clock.now() + offMs) });
     expect(stdout).toContain(offMs > 0 ? "EXPIRED" : "held");
     expect(stderr).toMatch(new RegExp(`this machine's clock is ${text} DynamoDB's`));
   });

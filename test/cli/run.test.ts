@@ -8,6 +8,7 @@ import { leasehold } from "../support/command-line.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 import { eventually } from "../support/patience.ts";
 import { signals, stubChild } from "../support/stub-child.ts";
+import { farAway } from "../support/wrong-clocks.ts";
 
 it.each([
   [75, "is held by bob;", []],
@@ -163,16 +164,7 @@ describe("the slot of now", () => {
   ])("goes by the service's time where the machine's clock %s", async (_, aheadMs, slot) => {
     const serviceTime = Date.parse("2026-11-22T23:59:58.000Z");
     const clock = new ManualClock(serviceTime + aheadMs);
-    const memory = new MemoryLeaseStore();
-    const store = changedStore(memory, {
-      isLocal: false,
-      get: async (request, options) => {
-        const noteTime = options.timed?.();
-        const item = await memory.get(request, options);
-        noteTime?.({ earliest: serviceTime, latest: serviceTime + 1_000 });
-        return item;
-      },
-    });
+    const store = farAway(new MemoryLeaseStore(), () => serviceTime);
     expect(await slotOfNow(new LeaseClient({ store, clock }), "k", "day")).toBe(slot);
   });
 });

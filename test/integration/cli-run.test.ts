@@ -191,21 +191,6 @@ describe("a lease that is lost", () => {
     // All of its output is read only when nobody has its end of the pipe any more.
     expect(await leftBehind.ended).toBe(76);
   });
-
-  it("is told to the child as soon as a call goes on that was frozen for longer than its lease", async () => {
-    const call = run(["--lease", "1s"], `trap "echo told; exit 0" TERM; ${waitForEver}`);
-    await printed(call, "ready");
-    call.process.kill("SIGSTOP");
-    const next = await eventually(async () => {
-      const lease = await client.tryAcquire(key);
-      expect(lease).toBeDefined();
-      return lease;
-    }, 100);
-    call.process.kill("SIGCONT");
-    expect(await call.ended).toBe(76);
-    expect(call.stdout).toBe("ready\ntold\n");
-    expect((await client.inspect(key))?.token).toBe(next?.token);
-  });
 });
 
 describe("--slot", () => {
