@@ -32,7 +32,7 @@ describe("leasehold cost", () => {
     ["--waiters 1", "0.03"],
     ["--waiters 100", "3.39"],
     ["--holders 1000", "0.00"],
-  ])("of %s is what is calculated by hand: %s", async (use, usd) => {
+  ] as const)("of %s is what is calculated by hand: %s", async (use, usd) => {
     const { stdout } = await leasehold(["cost", ...use.split(" ")]);
     expect(stdout).toMatch(new RegExp(`^total .* ${usd}$`, "m"));
   });

@@ -10,14 +10,15 @@ import { jobPage, jobsPage, runPage } from "../console/job-pages.ts";
 import { keyPage } from "../console/key-page.ts";
 import { ConsoleServer, hostIn } from "../console/server.ts";
 import { auditPage, locksPage, tablePage } from "../console/table-pages.ts";
-import { Kept, type MakePage, TableReader } from "../console/table-reader.ts";
+import { Kept, type MakePage } from "../console/table-reader.ts";
 import { setPage, tasksPage } from "../console/task-pages.ts";
 import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { custom, text, usually, whole, yes } from "../flags.ts";
 import { checkedSettings } from "../table/findings.ts";
 import { isLoopback, isLoopbackHost } from "../table/place.ts";
 import { shown } from "../terminal/text.ts";
-import { usualMostItems } from "../view/table-snapshot.ts";
+import { pauseAfter } from "../view/read-cost.ts";
+import { readTable, usualMostItems } from "../view/table-snapshot.ts";
 import { paceFlags } from "./polling.ts";
 
 /** The pages by their addresses. */
@@ -71,28 +72,30 @@ your own (--auth-token-file).`,
     const connection = await connect();
     const { client, place } = connection;
     const monotonicMs = (): number => clock.monotonic();
-    const reader = new TableReader(client, {
-      everyMs: flags.every,
-      mostUnitsPerSecond: flags["max-rcu"],
+    const pace = { everyMs: flags.every, mostUnitsPerSecond: flags["max-rcu"] };
+    const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
+    const table = new Kept(
+      () => readTable(client, { mostItems }),
+      ({ cost }) => pauseAfter(cost, pace),
       monotonicMs,
-      mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
-    });
+      flags.every,
+    );
     const health = new Kept(
       () => checkedSettings(call),
       () => healthForMs,
       monotonicMs,
     );
-    const context = { connection, reader, isReadOnly, health };
+    const context = { connection, table, isReadOnly, health };
     const opening = secret ?? randomBytes(24).toString("base64url");
     const server = new ConsoleServer(
       {
         environment: { ...environmentOf(connection, env), isReadOnly },
-        everyMs: () => reader.everyMs,
+        everyMs: () => table.forMs,
         page: async (request) =>
           Object.hasOwn(pages, request.path) ? await pages[request.path]?.(request, context) : undefined,
         act: async (name, fields, person) => {
           const result = await act(name, fields, client, person ?? by);
-          reader.forget();
+          table.forget();
           terminal.say(
             `${shown(person ?? by)}: ${name} ${shown(fields.key ?? fields.job ?? fields.set ?? "")}: ${shown(result.message)}`,
           );

@@ -24,6 +24,7 @@ import {
 } from "../jobs/job-flags.ts";
 import type { Cell } from "../terminal/table.ts";
 import { ageText, fieldLines, shown, timeText } from "../terminal/text.ts";
+import { keysOf } from "../view/key-rows.ts";
 import { costText } from "../view/read-cost.ts";
 import { readTable, serviceNow, toldNow, usualMostItems } from "../view/table-snapshot.ts";
 
@@ -82,7 +83,7 @@ request; above ${usualMostItems.toLocaleString("en-US")} items it tells the pric
     if (jobs.length === 0 || (flags.scan && named.length === 0)) {
       const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
       const snapshot = await readTable(client, { mostItems, describeTable });
-      jobs = snapshot.keys.filter(({ items }) => (items.run ?? 0) > 0).map(({ key }) => key);
+      jobs = keysOf("job", snapshot.keys);
       terminal.say(`${jobs.length} jobs.  ${place} · ${costText(snapshot.cost)}`);
     } else if (named.length === 0) {
       terminal.say(`${jobs.length} registered jobs (--scan finds others).  ${place}`);

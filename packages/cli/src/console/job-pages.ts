@@ -10,6 +10,7 @@ import {
 } from "@leasehold/jobs";
 import { readableSchedule, tookMs } from "../jobs/job-flags.ts";
 import { ageText, durationText } from "../terminal/text.ts";
+import { keysOf } from "../view/key-rows.ts";
 import { quoted } from "../view/next-steps.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
@@ -146,8 +147,8 @@ const jobsPerPage = 30;
 const slotsInList = 24;
 
 /** The jobs of one page of names, each with its last runs. */
-export const jobsPage: MakePage = async (request, { connection: { client }, reader }) => {
-  const names = await reader.keysOf("job");
+export const jobsPage: MakePage = async (request, { connection: { client }, table }) => {
+  const names = keysOf("job", (await table.get()).keys);
   const { shown, pages } = paged(names, { caption: "jobs", request, size: jobsPerPage });
   const registered = await registeredJobs(client);
   const looks = await Promise.all(shown.map((job) => lookAtJob(client, job, registered, slotsInList)));

@@ -74,9 +74,9 @@ const lockColumns: readonly column.Column<KeyRow>[] = [
 ];
 
 /** The locks, as they are now. */
-export const locksPage: MakePage = async (request, { reader }) => {
+export const locksPage: MakePage = async (request, { table }) => {
   const { query } = request;
-  const snapshot = await reader.read();
+  const snapshot = await table.get();
   const older = query.get("older") || undefined;
   const parsed = older === undefined ? undefined : parseDuration(older);
   const rows = selectRows(snapshot, {
@@ -154,8 +154,8 @@ const auditColumns: readonly column.Column<AuditEntry>[] = [
 ];
 
 /** The operators' actions and their reasons, the latest first. */
-export const auditPage: MakePage = async (request, { reader }) => {
-  const { keys, cost, readAt } = await reader.read();
+export const auditPage: MakePage = async (request, { table }) => {
+  const { keys, cost, readAt } = await table.get();
   const [prefix, by] = [request.query.get("prefix") ?? "", request.query.get("by")];
   const isBy = by ? globTest(by) : () => true;
   const entries = keys
@@ -191,15 +191,15 @@ const findingColumns: readonly column.Column<Finding>[] = [
 
 /** The table: its content, the cost of reading it, and what the console may do there. */
 export const tablePage: MakePage = async (request, context) => {
-  const { connection, reader, isReadOnly } = context;
+  const { connection, table, isReadOnly } = context;
   const { client, place, tableName } = connection;
-  const { keys, cost, unreadable, readAt } = await reader.read();
+  const { keys, cost, unreadable, readAt } = await table.get();
   const counts = new Map<Primitive, number>();
   for (const key of keys) {
     for (const primitive of primitivesOf(key)) counts.set(primitive, (counts.get(primitive) ?? 0) + 1);
   }
   const notice = clockNotice(client);
-  const perMonth = (cost.dollars * secondsOfMonth * 1_000) / reader.everyMs;
+  const perMonth = (cost.dollars * secondsOfMonth * 1_000) / table.forMs;
   const broken = unreadable.slice(0, 100).map(({ message }) => html`<li>${message}</li>`);
   return {
     title: "Table",
@@ -220,7 +220,7 @@ ${section(
     ["One look", costText(cost)],
     [
       "A page that stays open",
-      `looks every ${durationText(reader.everyMs)}: about ${dollarsText(perMonth)} a month`,
+      `looks every ${durationText(table.forMs)}: about ${dollarsText(perMonth)} a month`,
     ],
   ])}<p>${isReadOnly ? "The console only reads" : "The console writes, too"}: <code>leasehold table policy ${isReadOnly ? "read" : "operate"}</code> prints the policy.
 Give it no more: a console that is read-only by its role cannot be talked into a write.</p>`,

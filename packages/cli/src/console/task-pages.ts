@@ -4,6 +4,7 @@ import { type TaskRecord, TaskSet, type TaskState } from "@leasehold/jobs";
 import { defined } from "../flags.ts";
 import { taskStates } from "../jobs/job-flags.ts";
 import { cut } from "../terminal/text.ts";
+import { keysOf } from "../view/key-rows.ts";
 import { quoted } from "../view/next-steps.ts";
 import { serviceNow } from "../view/table-snapshot.ts";
 import * as column from "./columns.ts";
@@ -57,8 +58,8 @@ const setColumns: readonly column.Column<SetCounts>[] = [
 const setsPerPage = 30;
 
 /** The sets of tasks, each with its states. */
-export const tasksPage: MakePage = async (request, { connection: { client }, reader }) => {
-  const names = await reader.keysOf("tasks");
+export const tasksPage: MakePage = async (request, { connection: { client }, table }) => {
+  const names = keysOf("tasks", (await table.get()).keys);
   const { shown, pages } = paged(names, { caption: "sets", request, size: setsPerPage });
   const counted = shown.map(async (set) => ({ set, counts: await new TaskSet(client, set).counts() }));
   const sets = await Promise.all(counted);

@@ -182,6 +182,11 @@ export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Pr
   return [...new Set([...primitives.values(), "other" as const])].filter((one) => found.has(one));
 }
 
+/** The keys with items of a primitive. */
+export function keysOf(primitive: Primitive, keys: readonly KeyDetails[]): readonly string[] {
+  return keys.filter((key) => primitivesOf(key).includes(primitive)).map(({ key }) => key);
+}
+
 export function keyRows(details: KeyDetails): readonly KeyRow[] {
   return primitivesOf(details).map((primitive) => keyRow(details, primitive));
 }
