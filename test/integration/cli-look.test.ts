@@ -1,10 +1,9 @@
-// The commands that look, in processes of their own on an engine: pipes that close, foreign tables, NO_COLOR, signals.
+// The commands that look, in processes of their own on an engine: pipes that close, foreign tables, NO_COLOR.
 
 import { CreateTableCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import type { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cliOnTable } from "../support/cli-process.ts";
-import { eventually } from "../support/patience.ts";
 
 const cli = cliOnTable();
 let client: LeaseClient;
@@ -43,15 +42,6 @@ describe("in a shell", () => {
   });
 });
 
-it("a command that goes on ends in order at a signal", async () => {
-  const watch = cli.call(["ls", "job", "--watch", "--every", "100ms"]);
-  const lease = await client.acquire("job/1");
-  await eventually(() => expect(watch.stdout).toMatch(/job\/1 +held +worker/));
-  await lease.release();
-  watch.process.kill("SIGTERM");
-  expect(await watch.ended).toBe(143);
-});
-
 describe("a table of another schema", () => {
   it.each([
     ["ls", "table mismatch"],
@@ -75,12 +65,6 @@ describe("a table of another schema", () => {
     expect(await call.ended).toBe(78);
     expect(call.stderr).toContain("this is no lease table");
   });
-});
-
-it("a table that is not there ends leasehold ls with 78, and names the table", async () => {
-  const call = cli.call(["ls"], { LEASEHOLD_TABLE_NAME: "no-such-table" });
-  expect(await call.ended).toBe(78);
-  expect(call.stderr).toContain("no-such-table");
 });
 
 async function foreignTable({ hash }: { readonly hash: string }): Promise<string> {
