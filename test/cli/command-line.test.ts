@@ -66,6 +66,10 @@ describe("the command line", () => {
       "jobs runs report --state dead",
       '--state is "dead"; allowed: running, succeeded, failed, lost, skipped, with commas between',
     ],
+    [
+      "jobs runs report --since yesterday",
+      '--since is "yesterday"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z',
+    ],
     ["jobs run report --slot 2026-11-21T09:00Z", "give either --invoke FUNCTION, or -- CMD"],
     [
       "jobs run report --slot 2026-11-21T09:00Z --schedule at(2026-11-21T08:00:00) -- true",

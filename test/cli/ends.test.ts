@@ -119,6 +119,16 @@ describe("leasehold jobs run", () => {
     expect(await new JobRuns(client, "report").get(slot)).toMatchObject({ state: "failed" });
   });
 
+  it("that loses its lease stops its command, and exits 76", async () => {
+    const { called, got } = await begun(`jobs run report --slot ${slot} --lease 10s -- true`, 1);
+    const [{ token = "" } = {}] = await adminOf(client).inspectAll("report");
+    await adminOf(client).forceRelease("report", { sortKey: `run#${slot}`, token });
+    await clock.advance(10_000);
+    const { code, stderr } = await called;
+    expect([code, got[0], stderr]).toEqual([76, "SIGTERM", expect.stringContaining("LOST report")]);
+    expect(await new JobRuns(client, "report").get(slot)).toMatchObject({ state: "lost" });
+  });
+
   it("opens a slot that has succeeded with the reason that was given", async () => {
     await new JobRuns(client, "report").run(slot, () => undefined);
     const { started } = stubChild(3);

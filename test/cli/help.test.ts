@@ -129,7 +129,7 @@ describe("leasehold completion", () => {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
   /** What bash asks this program for a line whose words bash has split so, and what it inserts of the answer. */
-  async function inBash(line: string, words: readonly string[], answer: readonly string[] = []) {
+  async function inBash(line: string, words: readonly string[], answer: readonly string[]) {
     const { stdout: script } = await leasehold(["completion", "bash"]);
     const program = `${script}
 leasehold() { printf '%s\\n' "asked: $*" >&3; printf '%s\\n' ${answer.map(quoted).join(" ")}; }
@@ -144,26 +144,21 @@ _leasehold 3>&1; printf 'inserts: %s\\n' "\${COMPREPLY[@]}"`;
   }
 
   it.each([
-    ["leasehold get ord", ["leasehold", "get", "ord"], ["orders/close"], ["orders/close"]],
-    ["leasehold ls --js", ["leasehold", "ls", "--js"], ["--json\tshort for --output json"], ["--json"]],
-    ["leasehold break my", ["leasehold", "break", "my"], ["my key"], ["my\\ key"]],
-    ["leasehold break 'my", ["leasehold", "break", "'my"], ["my key", "it's"], ["my key"]],
-    ['leasehold stop "', ["leasehold", "stop", '"'], ["a b", 'q"', "$(id)", "`id`"], ["a b"]],
-    ["leasehold get $", ["leasehold", "get", "$"], ["$(touch owned)"], ["\\$\\(touch\\ owned\\)"]],
-    ["leasehold get t:4", ["leasehold", "get", "t", ":", "4"], ["t:42"], ["42"]],
-  ])("completes %j in bash with words that run nothing", async (line, words, answer, expected) => {
-    expect((await inBash(line, words, answer)).inserted).toEqual(expected);
-  });
-
-  it.each([
-    ["leasehold get t:4", ["leasehold", "get", "t", ":", "4"], "get t:4"],
-    ["leasehold get t:", ["leasehold", "get", "t", ":"], "get t:"],
-    ["leasehold --table=x get ", ["leasehold", "--table", "=", "x", "get", ""], "--table=x get "],
-    ["leasehold get my\\ k", ["leasehold", "get", "my\\ k"], "get my k"],
-    ["leasehold get 'my k", ["leasehold", "get", "'my k"], "get my k"],
-  ])("asks for %j in bash with the words as they are meant", async (line, words, expected) => {
-    expect((await inBash(line, words)).asked).toEqual([expected]);
-  });
+    ["leasehold get ord", ["get", "ord"], "get ord", ["orders/close"], ["orders/close"]],
+    ["leasehold ls --js", ["ls", "--js"], "ls --js", ["--json\tshort for --output json"], ["--json"]],
+    ["leasehold break my\\ k", ["break", "my\\ k"], "break my k", ["my key"], ["my\\ key"]],
+    ["leasehold break 'my k", ["break", "'my k"], "break my k", ["my key", "it's"], ["my key"]],
+    ['leasehold stop "', ["stop", '"'], "stop ", ["a b", 'q"', "$(id)", "`id`"], ["a b"]],
+    ["leasehold get $", ["get", "$"], "get $", ["$(touch owned)"], ["\\$\\(touch\\ owned\\)"]],
+    ["leasehold get t:4", ["get", "t", ":", "4"], "get t:4", ["t:42"], ["42"]],
+    ["leasehold get t:", ["get", "t", ":"], "get t:", ["t:42"], ["42"]],
+    ["leasehold --table=x get ", ["--table", "=", "x", "get", ""], "--table=x get ", ["k"], ["k"]],
+  ])(
+    "asks for %j in bash with the words as they are meant, and inserts words that run nothing",
+    async (line, words, asked, answer, inserted) => {
+      expect(await inBash(line, ["leasehold", ...words], answer)).toEqual({ asked: [asked], inserted });
+    },
+  );
 
   it("has a script for zsh and for fish", async () => {
     expect((await leasehold(["completion", "zsh"])).stdout).toMatch(/^#compdef leasehold\n/);

@@ -207,7 +207,10 @@ describe("every intervention", () => {
     const tokens = (await adminOf(client).inspectAll("payment-api")).map(({ token }) => token.slice(0, 8));
     expect(tokens).toEqual(["00000001"]);
     const gone = await call(args);
-    expect([gone.code, gone.stderr]).toEqual([76, expect.stringMatching(/held by another since .* \(worker\): look/)]);
+    expect([gone.code, gone.stderr]).toEqual([
+      76,
+      expect.stringMatching(/held by another since .* \(worker\): look/),
+    ]);
   });
 
   it("never acts on a holder that came while the question was answered", async () => {

@@ -2,7 +2,6 @@
 
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { adminOf } from "../support/admin.ts";
 import { type CliProcess, cliOnTable } from "../support/cli-process.ts";
 import { eventually } from "../support/patience.ts";
 
@@ -87,19 +86,6 @@ describe("leasehold jobs run", () => {
       { attempt: 1, state: "failed", remark: "the command exited 9" },
       { attempt: 2, state: "succeeded" },
     ]);
-  });
-
-  it("stops its command when the lease is lost, and exits 76", async () => {
-    const slot = slotAgo(2);
-    const script = "trap 'exit 1' TERM; echo begun; while :; do sleep 0.05; done";
-    const call = leasehold("jobs", "run", key, "--slot", slot, "--lease", "10s", "--", "sh", "-c", script);
-    await eventually(() => expect(call.stdout).toContain("begun"));
-    const admin = adminOf(cli.table.client());
-    const [lease] = await admin.inspectAll(key);
-    await admin.forceRelease(key, { sortKey: `run#${slot}`, token: String(lease?.token) });
-    expect(await call.ended).toBe(76);
-    expect(call.stderr).toContain("LOST");
-    expect((await new JobRuns(cli.table.client(), key).get(slot))?.state).toBe("lost");
   });
 
   it("says what is missing where --invoke cannot be done", async () => {
