@@ -5,7 +5,8 @@ import {
   conformanceChecks,
   runConformance,
 } from "@leasehold/client/conformance";
-import { everyItem } from "@leasehold/client/internal";
+import { coreOf, everyItem, scan } from "@leasehold/client/internal";
+import { attributeNames } from "@leasehold/client/schema";
 import { agreed, type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { CommandError, codeOf, exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
@@ -66,23 +67,17 @@ type Result = Omit<ConformanceResult, "group" | "tookMs"> & { readonly group: st
 
 /** Asks if the table has items that do not belong to these checks. Throws a CommandError (1) for a no. */
 async function askFirst(call: ConformanceCall, connection: Connection, prefix: string): Promise<void> {
-  if (!(await hasOthers(call, connection, prefix))) return;
+  if (!(await hasOthers(connection, prefix))) return;
   const question = `${connection.place} has items of others. Write about 1,000 items under "${shown(prefix)}", and remove them?`;
   await agreed(call, { question });
 }
 
 /** Whether a page of the table shows other items. An unreadable table may have some. */
-async function hasOthers(
-  { signal }: ConformanceCall,
-  { store }: Connection,
-  prefix: string,
-): Promise<boolean> {
-  const { filter, names } = everyItem();
-  const others = `${filter} AND NOT begins_with(#pk, :prefix)`;
-  const request = { filter: others, names: { ...names, "#pk": "pk" }, values: { ":prefix": prefix } };
+async function hasOthers({ client }: Connection, prefix: string): Promise<boolean> {
   try {
-    const { items, next } = await store.scan(request, { signal, isCurrent: () => true });
-    return items.length > 0 || next !== undefined;
+    const { items, next } = await scan(coreOf(client), everyItem());
+    const others = items.filter(({ [attributeNames.partitionKey]: key }) => !String(key).startsWith(prefix));
+    return others.length > 0 || next !== undefined;
   } catch (error) {
     if (exitCodeOf(error) === exitCodes.denied) return true;
     throw withAdvice(error, prefix);
