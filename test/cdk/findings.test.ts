@@ -30,7 +30,7 @@ import { Queue } from "aws-cdk-lib/aws-sqs";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { CallAwsService } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
-import { findingsIn } from "../support/cdk-nag.ts";
+import { findingsIn, needlessIn } from "../support/cdk-nag.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
 import {
   functionIn as anyFunctionIn,
@@ -144,6 +144,8 @@ describe.each([
     expect(Object.keys(definitionsIn(template)).length).toBeGreaterThan(15);
     expect(problemsIn(template)).toEqual([]);
   });
+
+  test("accepts no finding that does not occur", () => expect(needlessIn(make())).toEqual([]));
 });
 
 test("a stack has no finding about what it adds to the heartbeat of another stack", () => {

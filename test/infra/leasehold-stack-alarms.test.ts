@@ -79,3 +79,14 @@ test("each alarm is on after one event that must not happen, or a condition that
     UnpaidOrdersParkedAlarm: `${sum("close", "report")} >= 1 ${once}; close = Sum Leasehold-UnpaidOrders-ParkedClose, report = Sum Leasehold-UnpaidOrders-ParkedReport`,
   });
 });
+
+test("every function is in an alarm, but those whose callers see each error", () => {
+  const watched = JSON.stringify(resourcesOf(json, "AWS::CloudWatch::Alarm"));
+  const unwatched = resourcesOf(json, "AWS::Lambda::Function").filter(([id]) => !watched.includes(`"${id}"`));
+  expect(unwatched.map(([id]) => id.slice(0, -8)).sort()).toEqual([
+    "AcceptanceRun",
+    ...["Acquire", "Release", "Renew"].map((name) => `LeaseFunctions${name}`),
+    // Its log is counted.
+    "UnpaidOrdersReport",
+  ]);
+});

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { App, type Stack, Stage, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
+import { Node } from "constructs";
 import { vi } from "vitest";
 
 interface Report {
@@ -38,4 +39,24 @@ export function findingsIn(stack: Stack): string[] {
   );
   if (findings.length === 0 && failure !== undefined) throw failure;
   return findings.sort();
+}
+
+/** Findings of a stack that are accepted and do not occur, each as a construct's path and a rule. */
+export function needlessIn(stack: Stack): string[] {
+  const accepted = stack.node
+    .findAll()
+    .flatMap(({ node }) =>
+      node.metadata
+        .filter(({ type }) => type === "aws:cdk:acknowledged-rules")
+        .flatMap(({ data }) => Object.keys(data).map((id) => [node.path, id.replace(/^.*::(?=Aws)/, "")])),
+    );
+  const unaccepted = vi.spyOn(Node.prototype, "metadata", "get").mockReturnValue([]);
+  try {
+    const findings = findingsIn(stack);
+    const occurs = ([path = "", id = ""]: string[]): boolean =>
+      findings.some((finding) => finding.startsWith(path) && finding.endsWith(` ${id}`));
+    return accepted.filter((one) => !occurs(one)).map((one) => one.join(" "));
+  } finally {
+    unaccepted.mockRestore();
+  }
 }

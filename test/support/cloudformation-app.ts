@@ -7,16 +7,20 @@ import type { CloudFormationTemplate } from "./cloudformation.ts";
 /** The context that `cdk` gives to the app. */
 export const cdkContext: Record<string, unknown> = JSON.parse(readFileSync("cdk.json", "utf8")).context;
 
-/** The template of the app as `cdk` makes it, but for the bundles, which would take seconds. */
-export function leaseholdTemplate(props: LeaseholdStackProps = {}): {
-  template: Template;
-  json: CloudFormationTemplate;
-} {
+/** The app as `cdk` makes it, but for the bundles, which would take seconds. */
+export function leaseholdStack(props: LeaseholdStackProps = {}): LeaseholdStack {
   const app = new App({
     context: { ...cdkContext, "aws:cdk:bundling-stacks": [] },
     // The whole app's test has it.
     builtinCloudFormationValidation: false,
   });
-  const template = Template.fromStack(new LeaseholdStack(app, "Leasehold", props));
+  return new LeaseholdStack(app, "Leasehold", props);
+}
+
+export function leaseholdTemplate(props: LeaseholdStackProps = {}): {
+  template: Template;
+  json: CloudFormationTemplate;
+} {
+  const template = Template.fromStack(leaseholdStack(props));
   return { template, json: template.toJSON() as CloudFormationTemplate };
 }
