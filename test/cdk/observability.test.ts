@@ -91,19 +91,6 @@ describe.each(makers)("%s", (_, make) => {
   });
 });
 
-describe("a job that makes no state machine", () => {
-  test.each<ObservabilityProps>([{ logLevel: LogLevel.ERROR }, { tracing: false }])("refuses %o", (props) => {
-    const stack = newStack({});
-    const table = new LeaseTable(stack, "Leases");
-    const target = SingletonJobTarget.lambda(functionIn(stack));
-    expect(
-      () => new SingletonJob(stack, "Job", { table, target, schedule: everyFiveMinutes, ...props }),
-    ).toThrow(
-      `${Object.keys(props)[0]} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
-    );
-  });
-});
-
 describe("a workflow's timeout", () => {
   const workflowOf = (timeout?: Duration): unknown[] => {
     const stack = newStack({});

@@ -4,36 +4,21 @@ import {
   LeaseHeartbeat,
   LeaseTable,
   type LeaseTableProps,
-  SingletonJob,
-  type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { Aws, CfnParameter, Duration, Lazy, type Stack } from "aws-cdk-lib";
-import { Match, Template } from "aws-cdk-lib/assertions";
+import { Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Pass, Result } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
+import { newStack } from "../support/constructs.ts";
 import { definitionsIn, problemsIn } from "../support/definitions.ts";
+import { JobWorld } from "../support/jobs.ts";
 
 function newWorld() {
   const stack = newStack({});
-  return { stack, table: new LeaseTable(stack, "Leases"), fn: functionIn(stack) };
-}
-
-type Kind = "lambda" | "lockedLambda";
-
-function templateOf(kind: Kind, props: Partial<SingletonJobProps>): Template {
-  const { stack, table, fn } = newWorld();
-  const target = SingletonJobTarget[kind](fn);
-  new SingletonJob(stack, "Job", {
-    table,
-    target,
-    schedule: everyFiveMinutes,
-    ...props,
-  });
-  return Template.fromStack(stack);
+  return { stack, table: new LeaseTable(stack, "Leases") };
 }
 
 /** What the states named Values give. */
@@ -44,61 +29,25 @@ function resultsIn(definition: unknown): unknown[] {
   );
 }
 
-const number = (): number => Lazy.number({ produce: () => 60_000 });
-const seconds = (): Duration => Duration.seconds(number());
-const millis = (): Duration => Duration.millis(number());
+const later = (): number => Lazy.number({ produce: () => 60_000 });
 
-describe("a duration that is known at deployment only", () => {
-  test.each([
-    ["lockAtMostFor", "LEASEHOLD_LOCK_AT_MOST_FOR_MS", { heartbeat: Duration.minutes(1) }],
-    ["lockAtLeastFor", "LEASEHOLD_LOCK_AT_LEAST_FOR_MS", { lockAtMostFor: Duration.minutes(3) }],
-    ["heartbeat", "LEASEHOLD_HEARTBEAT_MS", { lockAtMostFor: Duration.minutes(3) }],
-  ])("reaches a function that reads %s as it is, in milliseconds", (prop, variable, more) => {
-    templateOf("lambda", { [prop]: millis(), ...more }).hasResourceProperties("AWS::Lambda::Function", {
-      Environment: { Variables: Match.objectLike({ [variable]: "60000" }) },
-    });
-    expect(() => templateOf("lambda", { [prop]: seconds(), ...more })).toThrow(
-      `${prop} is known at deployment only, in seconds, and CloudFormation cannot convert it to the milliseconds that the ` +
-        "function reads: give it as Duration.millis(...), or as a plain number",
-    );
-  });
-
-  test.each<[Kind, Partial<SingletonJobProps>, string]>([
-    ["lockedLambda", { lockAtMostFor: seconds() }, ", and a state machine's"],
-    ["lockedLambda", { lockAtLeastFor: millis() }, ", and a state machine's"],
-    ["lambda", { maxEventAge: seconds() }, ", and how often to try again"],
-    ["lambda", { maxInterval: seconds() }, ", and the alarms' periods"],
-    ["lambda", { retryAttempts: number() }, ": set a whole number from 0"],
-    ["lambda", { skipsInARow: number() }, ": set a whole number above 0"],
-  ])("is refused to %s where something is worked out from it, by its name (%#)", (kind, props, why) => {
-    const message = `${Object.keys(props)[0]} is known at deployment only${why}`;
-    expect(() => templateOf(kind, props)).toThrow(message);
-  });
-
-  test.each<Partial<LeasedWorkflowProps>>([
-    { leaseDuration: seconds() },
-    { lockAtLeastFor: millis() },
-    { clockSkew: millis() },
-    { retention: seconds() },
-  ])("is refused to a workflow and to a heartbeat, by its name (%#)", (props) => {
+test.each<Partial<LeasedWorkflowProps>>([
+  { leaseDuration: Duration.seconds(later()) },
+  { lockAtLeastFor: Duration.millis(later()) },
+  { clockSkew: Duration.millis(later()) },
+  { retention: Duration.seconds(later()) },
+])(
+  "a duration known at deployment only is refused to a workflow and to a heartbeat, by its name (%#)",
+  (props) => {
     const { stack, table } = newWorld();
-    const [name = ""] = Object.keys(props);
-    const message = `${name} is known at deployment only, and a state machine's definition is made of it`;
+    const { retention } = props;
+    const message = `${Object.keys(props)[0]} is known at deployment only, and a state machine's definition is made of it`;
     const work = new Pass(stack, "Nothing");
     expect(() => new LeasedWorkflow(stack, "Import", { table, work, ...props })).toThrow(message);
-    if (props.retention) {
-      expect(() => new LeaseHeartbeat(stack, "Heartbeat", { table, retention: seconds() })).toThrow(message);
-    }
-  });
-
-  test("may be a function's timeout: then a call that may still run is waited for by Lambda's own limit", () => {
-    const { stack, table } = newWorld();
-    const timeout = Duration.seconds(Lazy.number({ produce: () => 60 }));
-    const target = SingletonJobTarget.lockedLambda(functionIn(stack, "Slow", { timeout }));
-    new SingletonJob(stack, "Job", { table, target, schedule: everyFiveMinutes });
-    expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).toMatch(/"TimeoutSeconds":[^,]*960/);
-  });
-});
+    if (retention)
+      expect(() => new LeaseHeartbeat(stack, "Heartbeat", { table, retention })).toThrow(message);
+  },
+);
 
 describe("a value in a workflow's own work that is known at deployment only", () => {
   test("stays the number, the list or the text that it will be", () => {
@@ -131,9 +80,11 @@ describe("a value in a workflow's own work that is known at deployment only", ()
 });
 
 describe("a key or a name that is known later", () => {
-  test.each<Kind>(["lambda", "lockedLambda"])("can be a job's, of the target %s", (kind) => {
+  test.each(["lambda", "lockedLambda"] as const)("can be a job's, of the target %s", (kind) => {
     for (const props of [{ key: Aws.STACK_NAME }, { jobName: Aws.STACK_NAME }]) {
-      const text = JSON.stringify(templateOf(kind, props).toJSON());
+      const world = new JobWorld();
+      const target = SingletonJobTarget[kind](world.fn);
+      const text = JSON.stringify(world.templateOf({ target, ...props }).toJSON());
       expect(text).toContain('"dynamodb:LeadingKeys":[{"Ref":"AWS::StackName"}]');
     }
   });
