@@ -241,32 +241,36 @@ describe("the schedule of a job", () => {
     expect.stringMatching(/^LeaseholdHeartbeat\w{8}Guarding/),
   ];
 
-  test.each<[string, (world: World) => JobTarget, boolean]>([
-    ["a locked function", ({ team }) => lockedLambda(functionIn(team, "Report")), false],
-    ["a workflow", (world) => leased(workflowOf(world)), false],
-    ["a queued function", ({ team }) => lambda(functionIn(team, "Close")), true],
-  ])("that runs %s waits for the permissions of its keepers", (_, target, waits) => {
+  test.each<[string, (world: World) => SingletonJob, start?: string]>([
+    ["a locked function", (world) => jobOf(world, lockedLambda(functionIn(world.team, "Report")))],
+    ["a workflow", (world) => jobOf(world, leased(workflowOf(world)))],
+    [
+      "a queued function",
+      (world) =>
+        jobOf(world, lambda(functionIn(world.team, "Close")), { overlap: "queue", wakeup: wakeupOf(world) }),
+    ],
+    [
+      "the stack's second workflow, which shares its keepers with the first",
+      (world) => {
+        workflowOf(world);
+        return jobOf(world, lockedLambda(functionIn(world.team, "Report")));
+      },
+    ],
+    [
+      "what a rule starts",
+      (world) => {
+        const { team, table } = world;
+        const rule = new Rule(team, "Uploaded", { eventPattern: { source: ["shop"] } });
+        const trigger = SingletonJobTrigger.rule(rule);
+        return new SingletonJob(team, "Job", { table, trigger, target: leased(workflowOf(world)) });
+      },
+      "Uploaded",
+    ],
+  ])("waits for the permissions of the keepers of %s", (_, define, start) => {
     const world = newWorld();
-    jobOf(world, target(world), waits ? { overlap: "queue", wakeup: wakeupOf(world) } : {});
+    define(world);
     world.app.synth();
-    expect(policiesBefore(world.team)).toEqual(keeperPolicies);
-  });
-
-  test("waits for them as the rule of another job does", () => {
-    const world = newWorld();
-    const { team, table } = world;
-    const trigger = SingletonJobTrigger.rule(
-      new Rule(team, "Uploaded", { eventPattern: { source: ["shop"] } }),
-    );
-    new SingletonJob(team, "Job", { table, trigger, target: leased(workflowOf(world)) });
-    expect(policiesBefore(team, "Uploaded")).toEqual(keeperPolicies);
-  });
-
-  test("waits for those of the stack's second workflow too, which shares them with the first", () => {
-    const world = newWorld();
-    workflowOf(world);
-    jobOf(world, lockedLambda(functionIn(world.team, "Report")));
-    expect(policiesBefore(world.team)).toEqual(keeperPolicies);
+    expect(policiesBefore(world.team, start)).toEqual(keeperPolicies);
   });
 
   test("waits for its own stack's additions to a heartbeat of another stack", () => {

@@ -230,17 +230,6 @@ describe("a grant to another account", () => {
     ]);
   });
 
-  test("says that the other account has to permit its role as well", () => {
-    const { owner, table } = newWorld();
-    table.grants.useLeases(Role.fromRoleArn(owner, "Worker", theirRole));
-    Annotations.fromStack(owner).hasInfo(
-      "/Owner/Leases",
-      Match.stringLikeRegexp(
-        "the table permits Owner/Worker, whose account has to permit it as well, by a policy of that role or user",
-      ),
-    );
-  });
-
   test("to a role of another stack is written into both policies, and the table can be deployed first", () => {
     const { owner, table, team } = newWorld();
     table.grants.useLeases(newRole(team), scope);
@@ -278,37 +267,45 @@ describe("a grant to another account", () => {
     ]);
   });
 
-  test("is refused where neither the grantee nor the table is of this app", () => {
-    const stack = newStack({ env }, new App(), "Team");
-    const table = LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount);
-    for (const grantee of [
-      Role.fromRoleArn(stack, "Worker", theirRole),
-      new AccountPrincipal(theirs.account),
-    ]) {
-      expect(() => table.grants.useLeases(grantee)).toThrow(
-        /cannot be permitted to use Team\/Leases: this app defines neither the principal nor the table, .*: grant it in|grant/,
-      );
-    }
-  });
-
-  test("on a table of another app is this account's half, and says whose the other half is", () => {
+  test("says whose the other half is: the other account's, or that of the table's owner", () => {
+    const { owner, table } = newWorld();
+    table.grants.useLeases(Role.fromRoleArn(owner, "Worker", theirRole));
+    const ofRole =
+      "the table permits Owner/Worker, whose account has to permit it as well, by a policy of that role or user";
+    Annotations.fromStack(owner).hasInfo("/Owner/Leases", Match.stringLikeRegexp(ofRole));
     const stack = newStack({ env }, new App(), "Team");
     LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount).grants.useLeases(newRole(stack));
-    Annotations.fromStack(stack).hasInfo(
-      "/Team/Leases",
-      Match.stringLikeRegexp(
-        "the table is of the account 444455556666, whose owner has to permit the account 111122223333",
-      ),
-    );
+    const ofTable =
+      "the table is of the account 444455556666, whose owner has to permit the account 111122223333";
+    Annotations.fromStack(stack).hasInfo("/Team/Leases", Match.stringLikeRegexp(ofTable));
   });
+});
 
-  test("is refused on a table with the key aws/dynamodb, which cannot be shared", () => {
-    const { owner, table } = newWorld(() => ({ encryption: TableEncryptionV2.awsManagedKey() }));
-    expect(() => table.grants.inspect(Role.fromRoleArn(owner, "Worker", theirRole))).toThrow(
-      "Owner/Leases is encrypted with the key aws/dynamodb, which Owner/Worker of another account cannot use: encrypt the " +
-        "table with TableEncryptionV2.customerManagedKey(), or leave encryption out",
-    );
-  });
+const neither =
+  /cannot be permitted to use Team\/Leases: this app defines neither the principal nor the table, .*; grant it in the app/;
+test.each<[string, (stack: Stack) => IGrantable, RegExp, ((stack: Stack) => ILeaseTable)?]>([
+  [
+    "a role of another app on a table of another",
+    (stack) => Role.fromRoleArn(stack, "Worker", theirRole),
+    neither,
+  ],
+  ["an account on such a table", () => new AccountPrincipal(theirs.account), neither],
+  [
+    "another account on a table with the key aws/dynamodb, which cannot be shared",
+    (stack) => Role.fromRoleArn(stack, "Worker", theirRole),
+    /^Team\/Leases is encrypted with the key aws\/dynamodb, which Team\/Worker of another account cannot use: encrypt the table with TableEncryptionV2.customerManagedKey\(\), or leave encryption out$/,
+    (stack) => new LeaseTable(stack, "Leases", { encryption: TableEncryptionV2.awsManagedKey() }),
+  ],
+  [
+    "a service, which acts by a role",
+    () => new ServicePrincipal("lambda.amazonaws.com"),
+    /is a service of AWS, which acts by a role: grant to that role/,
+    (stack) => new LeaseTable(stack, "Leases"),
+  ],
+])("a grant is refused to %s", (_, granteeIn, message, tableIn) => {
+  const stack = newStack({ env }, new App(), "Team");
+  const table = tableIn?.(stack) ?? LeaseTable.fromLeaseTableArn(stack, "Leases", ofAnotherAccount);
+  expect(() => table.grants.useLeases(granteeIn(stack))).toThrow(message);
 });
 
 describe("a grant within the account", () => {
@@ -318,13 +315,6 @@ describe("a grant within the account", () => {
     table.grants.inspect(Role.fromRoleArn(owner, "Imported", "arn:aws:iam::111122223333:role/own"));
     expect(policyOfTable(owner)).toEqual([]);
     Annotations.fromStack(owner).hasNoInfo("*", Match.anyValue());
-  });
-
-  test("is refused to a service, which acts by a role", () => {
-    const { table } = newWorld();
-    expect(() => table.grants.read(new ServicePrincipal("lambda.amazonaws.com"))).toThrow(
-      "is a service of AWS, which acts by a role: grant to that role",
-    );
   });
 
   test("is not given to an imported function whose role nobody knows, and the CDK warns of it", () => {

@@ -82,7 +82,7 @@ test("a function that takes the lock itself can be an alias: its function has th
     template.hasResourceProperties("AWS::Scheduler::Schedule", { Target: { Arn: arn } });
     const [invoke] = statementsIn(template).filter(({ Action }) => Action === "lambda:InvokeFunction");
     expect(invoke?.Resource).toEqual(arn);
-    const asynchronous = { Qualifier: Match.anyValue(), MaximumRetryAttempts: 2 };
+    const asynchronous = { Qualifier: Match.not("$LATEST"), MaximumRetryAttempts: 2 };
     template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", asynchronous);
     return Object.keys(template.findResources("AWS::Lambda::Version"));
   });
