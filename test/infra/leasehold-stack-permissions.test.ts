@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
 import { acceptanceJobKey, acceptanceWorkflowKey } from "../../functions/acceptance/schema.ts";
-import { departmentKeyPrefix } from "../../functions/admit-tickets/schema.ts";
+import { cleaningKey, departmentKeyPrefix } from "../../functions/admit-tickets/schema.ts";
 import { taskKeyPrefix } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import { transferKey } from "../../functions/import-orders/schema.ts";
@@ -10,124 +10,67 @@ import { cacheKeyPrefix } from "../../functions/resource-cache/schema.ts";
 import { sharedKeyPrefix } from "../../infra/lease-functions.ts";
 import { referenceTo, resourcesOf } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+import { permission, permitted, statementsIn } from "../support/constructs.ts";
 
-const { json } = leaseholdTemplate();
+const { template, json } = leaseholdTemplate();
 
-interface Statement {
-  readonly Effect: string;
-  readonly Action: string | string[];
-  readonly Resource: unknown;
-  readonly Condition?: Record<string, Record<string, unknown>>;
+/** What the role of a function or a state machine may do on tables, streams aside: actions, table and keys. */
+function onTables(name: string): string[] {
+  const statements = statementsIn(template, new RegExp(`^${name}\\w*Role`));
+  return statements
+    .filter(({ Action }) =>
+      [Action].flat().every((action) => /^dynamodb:(?!.*Stream|GetRecords)/.test(action)),
+    )
+    .map((statement) => permission(statement).replaceAll(/dynamodb:|(?<=<\w+)[0-9A-F]{8}(?=\.)/g, ""))
+    .sort();
 }
 
-/** All that the policies permit to a role, by the role's logical id. */
-const permitted = new Map<string, Statement[]>();
-for (const [, { Properties }] of resourcesOf(json, "AWS::IAM::Policy")) {
-  const { Statement } = Properties.PolicyDocument as { Statement: Statement[] };
-  for (const role of Properties.Roles as unknown[]) {
-    const id = referenceTo(role) ?? "";
-    permitted.set(id, [...(permitted.get(id) ?? []), ...Statement]);
-  }
-}
+const using = (...keys: string[]): string =>
+  `ConditionCheckItem,GetItem,PartiQLUpdate,UpdateItem <Leases.Arn> ${JSON.stringify(keys)}`;
+const usingPrimitives = (...keys: string[]): string =>
+  `ConditionCheckItem,DeleteItem,GetItem,PartiQLUpdate,Query,UpdateItem <Leases.Arn> ${JSON.stringify(keys)}`;
+const keeping = (...keys: string[]): string => `GetItem,UpdateItem <Leases.Arn> ${JSON.stringify(keys)}`;
 
-function listed(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [value];
-}
+const shared = `${sharedKeyPrefix}*`;
+const departments = `${departmentKeyPrefix}*`;
+const kept = [transferKey, acceptanceWorkflowKey, shared];
 
-/** What the role of a function or a state machine may do, by the name that its logical id begins with. */
-function statementsOf(name: string): Statement[] {
-  const [resource] = Object.entries(json.Resources).filter(
-    ([id, { Type }]) => id.startsWith(name) && /::(Function|StateMachine)$/.test(Type),
-  );
-  const { Role, RoleArn } = resource?.[1].Properties ?? {};
-  return permitted.get(referenceTo(Role ?? RoleArn) ?? "") ?? [];
-}
-
-/** Actions on tables, by the table's logical id; streams aside. */
-function onTables(name: string): Record<string, string[]> {
-  const actions: Record<string, string[]> = {};
-  for (const { Action, Resource } of statementsOf(name)) {
-    for (const target of listed(Resource)) {
-      const id = referenceTo(target) ?? "";
-      const attribute = (target as { "Fn::GetAtt"?: string[] })["Fn::GetAtt"]?.[1];
-      if (json.Resources[id]?.Type !== "AWS::DynamoDB::GlobalTable" || attribute === "StreamArn") continue;
-      actions[id] = [...(actions[id] ?? []), ...(listed(Action) as string[])].sort();
-    }
-  }
-  return actions;
-}
-
-function tableNamed(name: string): string {
-  const [id] = resourcesOf(json, "AWS::DynamoDB::GlobalTable").find(([it]) => it.startsWith(name)) ?? [];
-  return id ?? `no table ${name}`;
-}
-
-const use = ["ConditionCheckItem", "GetItem", "PartiQLUpdate", "UpdateItem"].map((it) => `dynamodb:${it}`);
-const usePrimitives = [...use, "dynamodb:DeleteItem", "dynamodb:Query"].sort();
-const leases = tableNamed("Leases");
-
-interface System {
-  readonly name: string;
-  readonly folder: string;
-  /** Its file in the folder. @default "handler.ts" */
-  readonly entry?: string;
-  /** Its own; none where the lease table has all. */
-  readonly table?: string;
-  readonly keys: string;
-  readonly onLeases: string[];
-}
-
-const systems: System[] = [
-  { name: "AcceptanceRun", folder: "acceptance", keys: acceptanceJobKey, onLeases: use },
-  {
-    name: "UnpaidOrdersClose",
-    folder: "close-unpaid-orders",
-    table: "UnpaidOrders",
-    keys: closeUnpaidOrdersKey,
-    onLeases: use,
+test.each<[name: string, onLeases: string | string[], file?: string, table?: string]>([
+  ["AcceptanceRun", using(acceptanceJobKey), "acceptance/handler.ts"],
+  ["UnpaidOrdersClose", using(closeUnpaidOrdersKey), "close-unpaid-orders/handler.ts", "UnpaidOrdersShop"],
+  [
+    "UnpaidOrdersReport",
+    usingPrimitives(closeUnpaidOrdersKey),
+    "close-unpaid-orders/report.ts",
+    "UnpaidOrdersShop",
+  ],
+  ["ImportsTransfer", using(transferKey), "import-orders/handler.ts", "ImportsOrders"],
+  ["StockLevels", usingPrimitives(`${cacheKeyPrefix}*`), "resource-cache/handler.ts", "StockLevelsMovements"],
+  ["TasksWorker", usingPrimitives(`${taskKeyPrefix}*`), "claim-tasks/handler.ts", "TasksRegister"],
+  ["TasksRestart", usingPrimitives(`${taskKeyPrefix}*`), "claim-tasks/restart.ts", "TasksRegister"],
+  ["TicketsAdmission", using(departments), "admit-tickets/handler.ts"],
+  [
+    "TicketsCleaner",
+    // To find the desks that are held it lists the leases, which no key can limit. Its runs have a history.
+    [usingPrimitives(cleaningKey), using(departments), "Scan <Leases.Arn>"],
+    "admit-tickets/cleaner.ts",
+  ],
+  ["HeartbeatStateMachine", keeping(...kept)],
+  ["HeartbeatEndedStateMachine", keeping(...kept)],
+  ["ImportsWorkflowStateMachine", using(transferKey)],
+  ...["Acquire", "Renew", "Release"].map((id): [string, string] => [`LeaseFunctions${id}`, using(shared)]),
+  // It finds, wakes and removes waiters, and sees who holds a lock.
+  ["LeaseFunctionsWakeup", "DeleteItem,GetItem,Query <Leases.Arn>"],
+  ["LeaseFunctionsExpired", []],
+])(
+  "%s uses its own locks, and on its own table does what its code does and no more",
+  (name, onLeases, file, table) => {
+    const actions = file === undefined ? "" : actionsIn(file);
+    expect(actions === "").toBe(table === undefined);
+    const own = table === undefined ? [] : [`${actions} <${table}.Arn>`];
+    expect(onTables(name)).toEqual([...own, ...[onLeases].flat()].sort());
   },
-  {
-    name: "UnpaidOrdersReport",
-    folder: "close-unpaid-orders",
-    entry: "report.ts",
-    table: "UnpaidOrders",
-    keys: closeUnpaidOrdersKey,
-    onLeases: usePrimitives,
-  },
-  { name: "ImportsTransfer", folder: "import-orders", table: "Imports", keys: transferKey, onLeases: use },
-  {
-    name: "StockLevels",
-    folder: "resource-cache",
-    table: "StockLevels",
-    keys: `${cacheKeyPrefix}*`,
-    onLeases: usePrimitives,
-  },
-  {
-    name: "TasksWorker",
-    folder: "claim-tasks",
-    table: "TasksRegister",
-    keys: `${taskKeyPrefix}*`,
-    onLeases: usePrimitives,
-  },
-  {
-    name: "TasksRestart",
-    folder: "claim-tasks",
-    entry: "restart.ts",
-    table: "TasksRegister",
-    keys: `${taskKeyPrefix}*`,
-    onLeases: usePrimitives,
-  },
-  { name: "TicketsAdmission", folder: "admit-tickets", keys: `${departmentKeyPrefix}*`, onLeases: use },
-  {
-    name: "TicketsCleaner",
-    folder: "admit-tickets",
-    entry: "cleaner.ts",
-    keys: `${departmentKeyPrefix}*`,
-    // To find the desks that are held it lists the leases, which no key can limit.
-    // It has a run history of its own, under another key.
-    onLeases: [...use, ...usePrimitives, "dynamodb:Scan"].sort(),
-  },
-];
+);
 
 test("each function has a role of its own", () => {
   const roles = resourcesOf(json, "AWS::Lambda::Function").map(([, { Properties }]) =>
@@ -136,97 +79,43 @@ test("each function has a role of its own", () => {
   expect(new Set(roles).size).toBe(roles.length);
 });
 
-describe.each(systems)("the function $name", ({ name, folder, entry, table, keys, onLeases }) => {
-  test("touches its own table, if it has one, and the leases, and on its own table does what its code does and no more", () => {
-    const own = table === undefined ? {} : { [tableNamed(table)]: actionsIn(folder, entry) };
-    expect(onTables(name)).toEqual({ ...own, [leases]: onLeases });
-    if (table === undefined) expect(actionsIn(folder, entry)).toEqual([]);
-  });
-
-  test("uses the locks of its own keys", () => {
-    const statement = statementsOf(name).find(({ Resource }) => referenceTo(Resource) === leases);
-    expect(statement?.Condition).toEqual({
-      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [keys] },
-      Null: { "dynamodb:LeadingKeys": "false" },
-    });
-  });
+test("shared keys are none of the app's own", () => {
+  const own = [
+    acceptanceJobKey,
+    closeUnpaidOrdersKey,
+    transferKey,
+    cacheKeyPrefix,
+    taskKeyPrefix,
+    departments,
+  ];
+  expect(own.filter((key) => key.startsWith(sharedKeyPrefix))).toEqual([]);
 });
 
-test.each([
-  ["HeartbeatStateMachine", [transferKey, acceptanceWorkflowKey, `${sharedKeyPrefix}*`]],
-  ["HeartbeatEndedStateMachine", [transferKey, acceptanceWorkflowKey, `${sharedKeyPrefix}*`]],
-  ["ImportsWorkflowStateMachine", [transferKey]],
-])("%s uses the locks of the keys that it has to do with, and no others", (name, keys) => {
-  const onLeases = statementsOf(name).filter(({ Resource }) =>
-    listed(Resource).some((resource) => referenceTo(resource) === leases),
+test("Wake wakes the workflows that wait, and no others", () => {
+  expect(permitted(template, /^LeaseFunctionsWakeup\w*Role/).at(-1)).toMatch(
+    /^states:SendTaskSuccess \["<AcceptanceWorkflowStateMachine\w+>","<ImportsWorkflowStateMachine\w+>"\]$/,
   );
-  expect(onLeases).not.toHaveLength(0);
-  for (const { Condition } of onLeases) {
-    expect(Condition).toEqual({
-      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys },
-      Null: { "dynamodb:LeadingKeys": "false" },
-    });
-  }
-});
-
-describe("keepers of leases", () => {
-  test.each(["HeartbeatStateMachine", "HeartbeatEndedStateMachine"])(
-    "%s looks, renews and releases",
-    (name) => {
-      expect(onTables(name)).toEqual({ [leases]: ["dynamodb:GetItem", "dynamodb:UpdateItem"] });
-    },
-  );
-});
-
-describe("the functions about leases", () => {
-  test.each(["Acquire", "Renew", "Release"])("%s uses locks of shared keys, and no others", (name) => {
-    expect(onTables(`LeaseFunctions${name}`)).toEqual({ [leases]: use });
-    const [, statement] = statementsOf(`LeaseFunctions${name}`);
-    expect(statement?.Condition?.["ForAllValues:StringLike"]).toEqual({
-      "dynamodb:LeadingKeys": ["shared/*"],
-    });
-  });
-
-  test("shared keys are none of the app's own", () => {
-    for (const { keys } of systems) expect(keys).not.toMatch(/^shared\//);
-  });
-
-  test("Wake finds, wakes and removes waiters, and sees who holds a lock", () => {
-    const actions = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query"];
-    expect(onTables("LeaseFunctionsWake")).toEqual({ [leases]: actions });
-    const wakes = statementsOf("LeaseFunctionsWake").find(
-      ({ Action }) => Action === "states:SendTaskSuccess",
-    );
-    const woken = listed(wakes?.Resource).map((resource) => referenceTo(resource)?.split("StateMachine")[0]);
-    expect(woken.sort()).toEqual(["AcceptanceWorkflow", "ImportsWorkflow"]);
-  });
-
-  test("Expired touches no table", () => {
-    expect(onTables("LeaseFunctionsExpired")).toEqual({});
-  });
 });
 
 /** What the code of a handler, and of whatever it imports from its folder, does with its table. */
-function actionsIn(folder: string, entry = "handler.ts"): string[] {
+function actionsIn(file: string): string {
   const seen = new Set<string>();
-  const source = (file: string): string => {
-    if (seen.has(file)) return "";
-    seen.add(file);
-    const text = readFileSync(join("functions", folder, file), "utf8");
-    const imported = [...text.matchAll(/from "\.\/([a-z-]+\.ts)"/g)].map(([, name = ""]) => source(name));
-    return [text, ...imported].join("\n");
+  const source = (path: string): string => {
+    if (seen.has(path)) return "";
+    seen.add(path);
+    const text = readFileSync(path, "utf8");
+    const imported = [...text.matchAll(/from "(\.\/[a-z-]+\.ts)"/g)];
+    return [text, ...imported.map(([, name = ""]) => source(join(dirname(path), name)))].join("\n");
   };
-  const text = source(entry);
+  const text = source(join("functions", file));
   const signs: Record<string, RegExp> = {
-    Query: /\b(paginateQuery\(|new QueryCommand)/,
-    GetItem: /\b(new GetCommand|putBack\()/,
     BatchGetItem: /\bnew BatchGetCommand/,
-    PutItem: /\b(new PutCommand|Put: \{|putBack\()/,
-    UpdateItem: /\b(new UpdateCommand|Update: [{\w])/,
     DeleteItem: /\b(new DeleteCommand|Delete: [{\w]|putBack\()/,
+    GetItem: /\b(new GetCommand|putBack\()/,
+    PutItem: /\b(new PutCommand|Put: \{|putBack\()/,
+    Query: /\b(paginateQuery\(|new QueryCommand)/,
+    UpdateItem: /\b(new UpdateCommand|Update: [{\w])/,
   };
-  return Object.entries(signs)
-    .filter(([, sign]) => sign.test(text))
-    .map(([action]) => `dynamodb:${action}`)
-    .sort();
+  const found = Object.entries(signs).filter(([, sign]) => sign.test(text));
+  return found.map(([action]) => action).join();
 }

@@ -48,10 +48,13 @@ export function textOf(value: unknown): string {
   return typeof text === "string" ? text : JSON.stringify(text);
 }
 
-/** What the policies whose logical ids begin so permit, each as actions, a resource and keys. */
+/** What a statement permits, as actions, a resource and keys. */
+export function permission({ Action, Resource, Condition }: Statement): string {
+  const keys = Condition?.["ForAllValues:StringLike"]?.["dynamodb:LeadingKeys"];
+  return `${[Action].flat().join()} ${textOf(Resource)}${keys ? ` ${JSON.stringify(keys)}` : ""}`;
+}
+
+/** What the policies whose logical ids begin so permit. */
 export function permitted(template: Template, id: RegExp): string[] {
-  return statementsIn(template, id).map(({ Action, Resource, Condition }) => {
-    const keys = Condition?.["ForAllValues:StringLike"]?.["dynamodb:LeadingKeys"];
-    return `${[Action].flat().join()} ${textOf(Resource)}${keys ? ` ${JSON.stringify(keys)}` : ""}`;
-  });
+  return statementsIn(template, id).map(permission);
 }
