@@ -113,6 +113,18 @@ export function numberText(number: number): string {
   return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 
+/** Refuses a number that is no whole number of a range; undefined passes. */
+export function checkWholeNumber(
+  name: string,
+  number: number | undefined,
+  least: number,
+  most = Infinity,
+): void {
+  if (number === undefined || (Number.isSafeInteger(number) && number >= least && number <= most)) return;
+  const range = most === Infinity ? `above ${least - 1}` : `from ${least} to ${most}`;
+  throw new Error(`${name} is ${numberText(number)}: set a whole number ${range}`);
+}
+
 function memberOf(props: object, name: string): unknown {
   try {
     return (props as Record<string, unknown>)[name];

@@ -28,7 +28,7 @@ export function callOfLocking(
   return new CustomState(job, "Run", {
     stateJson: {
       ...call(fn, input, [whileHeld, ...retriesOf(longestRun(fn), settings)]),
-      Output: result,
+      Output: shortened("function", answer),
     },
   });
 }
@@ -43,18 +43,13 @@ export function callOfLocked(
   const longest = longestRun(fn, settings.timeout);
   const overAfter = endOf(longest);
   return lockedCall(job, settings, {
+    what: "function",
     task: { ...call(fn, fencedInput, retriesOf(longest, settings)), TimeoutSeconds: overAfter },
-    result,
+    result: answer,
     // A running function cannot be stopped.
     unclear: [...unclear, "States.Timeout"],
     endsWithin: overAfter,
     stopsWithin: overAfter,
-    tooLarge: {
-      Error: "FunctionAnswerTooLargeError",
-      Cause:
-        "what the function was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
-        "keep it elsewhere, and return where it is",
-    },
   });
 }
 
@@ -71,11 +66,8 @@ const unclear = [
   "Lambda.SdkClientException",
 ];
 
-/** The function's result. */
-const result: string = shortened(
-  "$states.result.Payload",
-  "what the function returned is too long to be kept",
-);
+/** JSONata for what the function returns. */
+const answer = "$states.result.Payload";
 
 function call(fn: IFunction, payload: string, retry: readonly object[]): Record<string, unknown> {
   return {

@@ -87,7 +87,9 @@ export class FunctionTarget extends JobTarget {
     setEnvironment(fn, settings);
     settings.table.grants.useLeases(fn, { keys: [settings.key] });
     if (settings.queue) return this.#consuming(job, settings, settings.queue);
-    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#invokedByEvent(job, settings);
+    if (settings.overlap === "queue") return this.#queued(job, settings);
+    this.#configureRetries(job, settings);
+    return this.#invokedDirectly(job, settings);
   }
 
   /** A run that finds the lock held fails, so that the queue delivers its message again. */
@@ -119,11 +121,6 @@ export class FunctionTarget extends JobTarget {
     return { ...bound, runs: { ...bound.runs, lost } };
   }
 
-  #invokedByEvent(job: Construct, settings: TargetSettings): IBoundTarget {
-    this.#configureRetries(job, settings);
-    return this.#invokedDirectly(job, settings);
-  }
-
   #invokedDirectly(job: Construct, settings: TargetSettings): IBoundTarget {
     return {
       runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
@@ -149,7 +146,9 @@ export class FunctionTarget extends JobTarget {
       function: lambda,
       ...(qualifier === undefined ? {} : { qualifier }),
       retryAttempts: this.#retryAttempts,
-      maxEventAge: shorter(longer(maxEventAge, retriesTake), Duration.hours(6)),
+      maxEventAge: Duration.seconds(
+        Math.min(Math.max(maxEventAge.toSeconds(), retriesTakeSeconds), 6 * 3_600),
+      ),
       onFailure: { bind: () => ({ destination: deadLetterQueue.queueArn }) },
     });
     toSend?.applyBefore(config);
@@ -232,15 +231,7 @@ function subjectOf(
 }
 
 /** Lambda repeats a failed run after 1 minute and after 2 more. If a retry comes too late, its slot is done already. */
-const retriesTake = Duration.minutes(5);
-
-function longer(a: Duration, b: Duration): Duration {
-  return a.toSeconds() > b.toSeconds() ? a : b;
-}
-
-function shorter(a: Duration, b: Duration): Duration {
-  return a.toSeconds() < b.toSeconds() ? a : b;
-}
+const retriesTakeSeconds = 300;
 
 /**
  * A schedule's target: a function, without its versions.

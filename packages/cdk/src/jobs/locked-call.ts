@@ -21,9 +21,11 @@ import type { TargetSettings } from "./job-target.ts";
 
 /** A call, and the time after which it has ended. */
 export interface LockedCall {
+  /** What is called. */
+  readonly what: "function" | "task";
   /** The Task state that makes the call, with its retries and without its exits. */
   readonly task: Readonly<Record<string, unknown>>;
-  /** JSONata for the run's result. */
+  /** JSONata for what it returns. */
   readonly result: string;
   /** Errors that leave open whether the call is under way. */
   readonly unclear: readonly string[];
@@ -33,8 +35,6 @@ export interface LockedCall {
   readonly stopping?: readonly string[];
   /** Seconds after which the call of a stopped run has ended. */
   readonly stopsWithin: number;
-  /** The error of a call whose data exceed Step Functions' limit. */
-  readonly tooLarge: { readonly Error: string; readonly Cause: string };
 }
 
 /** The workflow's input, unchanged. */
@@ -48,8 +48,19 @@ export const fencedInput: string =
  * A result, if it fits into an execution's output. A character has at most 4 bytes, so a longer text could be too
  * large.
  */
-export function shortened(result: string, omitted: string): string {
-  return jsonata(`$length($string(${result})) <= 60000 ? ${result} : {'omitted': ${literal(omitted)}}`);
+export function shortened(what: LockedCall["what"], result: string): string {
+  const omitted = literal(`what the ${what} returned is too long to be kept`);
+  return jsonata(`$length($string(${result})) <= 60000 ? ${result} : {'omitted': ${omitted}}`);
+}
+
+/** The error of a call whose data exceed Step Functions' limit. */
+function tooLarge(what: LockedCall["what"]): object {
+  return {
+    Error: what === "function" ? "FunctionAnswerTooLargeError" : "TaskAnswerTooLargeError",
+    Cause:
+      `what the ${what} was sent, or what it returned, is more than the 256 KiB that Step Functions takes: ` +
+      "keep it elsewhere, and return where it is",
+  };
 }
 
 /**
@@ -82,7 +93,7 @@ export function afterFailure(retryAttempts: number): object {
 export function lockedCall(job: Construct, { table, permits }: TargetSettings, call: LockedCall): IChainable {
   const tableName = table.nameFor(job);
   const run = new CustomState(job, "Run", {
-    stateJson: { ...call.task, Assign: { callResult: call.result } },
+    stateJson: { ...call.task, Assign: { callResult: shortened(call.what, call.result) } },
   });
   const mark = (id: string, request: Mark): CustomState =>
     new CustomState(job, id, { stateJson: markState(tableName, request) });
@@ -104,7 +115,7 @@ export function lockedCall(job: Construct, { table, permits }: TargetSettings, c
   // The next run sees the mark, and waits.
   if (stopping.length > 0) run.addCatch(failed, { ...failure, errors: [...stopping] });
   run
-    .addCatch(unmarked, { assign: { callError: call.tooLarge }, errors: ["States.DataLimitExceeded"] })
+    .addCatch(unmarked, { assign: { callError: tooLarge(call.what) }, errors: ["States.DataLimitExceeded"] })
     .addCatch(unmarked, failure);
   if (!isMarked) return run;
 

@@ -2,12 +2,12 @@ import { Duration } from "aws-cdk-lib";
 import type { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { aDuration, aNumber, type Kinds, numberText } from "../prop-kinds.ts";
+import { aDuration, aNumber, checkWholeNumber, type Kinds } from "../prop-kinds.ts";
 import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import { callOfLocked, mayInvoke } from "./function-calls.ts";
 import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
-import { afterFailure, lockedCall, shortened, whileYoung } from "./locked-call.ts";
+import { afterFailure, lockedCall, whileYoung } from "./locked-call.ts";
 import { type JobWork, jobWorkflow } from "./workflow-target.ts";
 
 const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
@@ -68,7 +68,7 @@ export interface LockedFunctionTargetOptions {
 /** A function without its own locking code, behind a workflow that holds the lock. */
 export function lockedFunction(fn: IFunction, options: LockedFunctionTargetOptions): JobTarget {
   const { timeout } = options;
-  const retryAttempts = checkedRetryAttempts("function", options.retryAttempts);
+  const retryAttempts = checkedRetryAttempts("function", options);
   checkTimeout(timeout);
   return new LockedTarget((job, settings) => ({
     work: callOfLocked(job, fn, { ...settings, retryAttempts, timeout }),
@@ -133,7 +133,7 @@ const stopsWithin = Duration.minutes(3).toSeconds();
 
 /** A task of another service, behind a workflow that holds the lock. */
 export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTargetOptions): JobTarget {
-  const retryAttempts = checkedRetryAttempts(kind, options.retryAttempts);
+  const retryAttempts = checkedRetryAttempts(kind, options);
   const longest = options.timeout ?? Duration.hours(1);
   const ms = checkedMs(`timeout of the ${kind}`, longest, Duration.minutes(1), aYear);
   const timeout = Duration.seconds(Math.ceil(ms / 1000));
@@ -146,27 +146,20 @@ export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTar
       afterFailure(retryAttempts),
     ];
     const work = lockedCall(job, settings, {
+      what: "task",
       task: { ...state, Retry, TimeoutSeconds: timeout.toSeconds() },
-      result: shortened(result, "what the task returned is too long to be kept"),
+      result,
       unclear,
       endsWithin: timeout.toSeconds() + stopsWithin,
       stopping: ["States.Timeout"],
       stopsWithin,
-      tooLarge: {
-        Error: "TaskAnswerTooLargeError",
-        Cause:
-          "what the task was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
-          "keep it elsewhere, and return where it is",
-      },
     });
     return { work, statements };
   });
 }
 
 /** Returns how often work is repeated after its own error. */
-function checkedRetryAttempts(kind: string, retryAttempts = 2): number {
-  if (Number.isInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 20) return retryAttempts;
-  throw new Error(
-    `retryAttempts of the ${kind} is ${numberText(retryAttempts)}: set a whole number from 0 to 20`,
-  );
+function checkedRetryAttempts(kind: string, { retryAttempts = 2 }: { retryAttempts?: number }): number {
+  checkWholeNumber(`retryAttempts of the ${kind}`, retryAttempts, 0, 20);
+  return retryAttempts;
 }

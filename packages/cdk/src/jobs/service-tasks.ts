@@ -126,7 +126,10 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
     const roles = [taskRole, executionRole].filter((role): role is IRole => role !== undefined);
     return {
       // The revision that this app deploys. The workflow may run only that.
-      state: withArguments(state, { TaskDefinition: taskDefinition.taskDefinitionArn }),
+      state: {
+        ...state,
+        Arguments: { ...Object(state.Arguments), TaskDefinition: taskDefinition.taskDefinitionArn },
+      },
       statements: [
         may(["ecs:RunTask"], [taskDefinition.taskDefinitionArn], {
           ArnEquals: { "ecs:cluster": cluster.clusterArn },
@@ -277,13 +280,6 @@ function variables({ jobName, key }: TargetSettings): Readonly<Record<string, st
 function fieldsOf(task: TaskStateBase): Record<string, unknown> {
   const { End: _, ...state } = task.toStateJson(QueryLanguage.JSON_PATH) as Record<string, unknown>;
   return state;
-}
-
-function withArguments(
-  state: Record<string, unknown>,
-  more: Record<string, unknown>,
-): Record<string, unknown> {
-  return { ...state, Arguments: { ...(state.Arguments as Record<string, unknown>), ...more } };
 }
 
 /** Permits the rule that Step Functions itself makes in the account. By this rule it learns of the task's end. */

@@ -2,7 +2,6 @@ import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-kinds.ts";
-import { checkSkips } from "../monitoring/job-alarms.ts";
 import {
   aDate,
   aDuration,
@@ -14,9 +13,9 @@ import {
   aTable,
   aText,
   aWakeup,
+  checkWholeNumber,
   having,
   type Kinds,
-  numberText,
   oneOf,
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
@@ -72,19 +71,24 @@ function isJson(value: unknown): boolean {
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = timingOf(props);
-  checkRefusedProps(props);
-  checkTrigger(props);
-  if (props.key !== undefined) checkLeaseKey("key", props.key);
-  if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
-  checkJobPermits(props);
-  checkWaiting(props);
-  checkMachines(props);
-  checkSchedule(props, timing);
-  checkLock(props, timing);
-  checkInterval(props, timing);
-  checkRetries(props);
+  for (const refusal of refusalsOf(props, timing)) throw new Error(refusal);
   warn(job, props, timing);
   return timing;
+}
+
+type Refusals = Generator<string, void>;
+
+function* refusalsOf(props: SingletonJobProps, timing: ScheduleTiming): Refusals {
+  yield* ofRefusedProps(props);
+  yield* ofTrigger(props);
+  if (props.key !== undefined) checkLeaseKey("key", props.key);
+  if (props.jobName === "") yield "jobName is empty: leave it out, or name the job";
+  yield* ofPermits(props);
+  yield* ofWaiting(props);
+  yield* ofSchedule(props, timing);
+  yield* ofLock(props, timing);
+  yield* ofInterval(props, timing);
+  yield* ofRetries(props);
 }
 
 /** The default overlap: a skipped tick comes again, but other work does not. */
@@ -171,208 +175,136 @@ function invalid(text: string, advice: string): Error {
   return new Error(`schedule is ${JSON.stringify(text)}: ${advice}`);
 }
 
-function checkTrigger({ trigger, once, overlap, target }: SingletonJobProps): void {
-  if (trigger === undefined) return;
-  if (once === true) {
-    throw new Error(
-      "once is true, but a slot that is done excludes all earlier ones, and messages and events need not come in order: " +
-        "leave it out, and let the work recognise what it has done by the message's or event's id",
-    );
-  }
-  if (trigger.sourceQueue === undefined) return;
-  if (target.refusedQueue !== undefined) {
-    throw new Error(`trigger is a queue, which cannot start this target: ${target.refusedQueue}`);
-  }
-  if (overlap === "replace") {
-    throw new Error(
-      'overlap is "replace", but the message of a run that is replaced would be deleted: choose "queue" or "skip"',
-    );
-  }
+function* ofRefusedProps({ target, trigger, ...props }: SingletonJobProps): Refusals {
+  const given: Readonly<Record<string, unknown>> = { ...props };
+  for (const [prop, reason] of Object.entries({ ...target.refusedProps, ...trigger?.refusedProps }))
+    if (given[prop] !== undefined) yield `${prop} is set ${reason}`;
 }
 
-function checkRefusedProps({ target, trigger, ...props }: SingletonJobProps): void {
-  const refusals = Object.entries({ ...target.refusedProps, ...trigger?.refusedProps });
-  for (const [prop, reason] of refusals) {
-    if (prop in props && props[prop as keyof typeof props] !== undefined) {
-      throw new Error(`${prop} is set ${reason}`);
-    }
-  }
+function* ofTrigger({ trigger, once, overlap, target }: SingletonJobProps): Refusals {
+  if (trigger === undefined) return;
+  if (once === true)
+    yield "once is true, but a slot that is done excludes all earlier ones, and messages and events need not come in order: " +
+      "leave it out, and let the work recognise what it has done by the message's or event's id";
+  if (trigger.sourceQueue === undefined) return;
+  if (target.refusedQueue !== undefined)
+    yield `trigger is a queue, which cannot start this target: ${target.refusedQueue}`;
+  if (overlap === "replace")
+    yield 'overlap is "replace", but the message of a run that is replaced would be deleted: choose "queue" or "skip"';
 }
 
 /** The workflow checks their number. */
-function checkJobPermits(props: SingletonJobProps): void {
+function* ofPermits(props: SingletonJobProps): Refusals {
   const { permits, target, trigger, once = trigger === undefined } = props;
   const overlap = overlapOf(props);
   if (permits === undefined) return;
-  if (!target.takesPermits) {
-    throw new Error(
-      "permits is set, and no workflow holds the lock of such a target's runs: use SingletonJobTarget.lockedLambda, or " +
-        "SingletonJobTarget.workflow with a LeasedWorkflow that has permits",
-    );
-  }
-  if (once) {
-    throw new Error(
-      "permits is set, and a semaphore has no slots, by which a trigger that is delivered twice is one run: set once: false, " +
-        "if two runs of one time do no harm",
-    );
-  }
-  if (overlap !== "skip") {
-    throw new Error(
-      `permits is set with overlap: "${overlap}", and nothing tells runs of a permit that is free again: choose "skip"`,
-    );
-  }
+  if (!target.takesPermits)
+    yield "permits is set, and no workflow holds the lock of such a target's runs: use SingletonJobTarget.lockedLambda, or " +
+      "SingletonJobTarget.workflow with a LeasedWorkflow that has permits";
+  if (once)
+    yield "permits is set, and a semaphore has no slots, by which a trigger that is delivered twice is one run: set once: false, " +
+      "if two runs of one time do no harm";
+  if (overlap !== "skip")
+    yield `permits is set with overlap: "${overlap}", and nothing tells runs of a permit that is free again: choose "skip"`;
 }
 
 const overlaps: readonly JobOverlap[] = ["skip", "queue", "replace"];
 
-function checkWaiting(props: SingletonJobProps): void {
+function* ofWaiting(props: SingletonJobProps): Refusals {
   const { table, wakeup, keeper } = props;
   const overlap = overlapOf(props);
   const { waitingOverlaps, keptOverlaps } = overlapsOf(props);
-  if (keeper && !keptOverlaps.includes(overlap)) throw unused("keeper", keptOverlaps);
-  if (!waitingOverlaps.includes(overlap)) {
-    if (wakeup) throw unused("wakeup", waitingOverlaps);
-    return;
-  }
+  const isKept = keptOverlaps.includes(overlap);
+  if (keeper && !isKept) yield unused("keeper", keptOverlaps);
+  const [observability] = Object.keys(observabilityOf(props));
+  const waits = waitingOverlaps.includes(overlap);
+  if (wakeup && !waits) yield unused("wakeup", waitingOverlaps);
   // A LeaseWakeup has a table with a stream, even if this app does not know the stream.
-  if (wakeup !== undefined) return;
-  if (table.tableStreamArn === undefined) {
+  if (waits && wakeup === undefined) {
     const others = overlaps.filter((other) => !waitingOverlaps.includes(other));
-    throw new Error(
-      `overlap is "${overlap}", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
-        `make the LeaseTable with stream: true, or choose ${quoted(others)}`,
-    );
+    if (table.tableStreamArn === undefined)
+      yield `overlap is "${overlap}", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
+        `make the LeaseTable with stream: true, or choose ${quoted(others)}`;
+    yield `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`;
   }
-  throw new Error(
-    `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
-  );
+  if (observability !== undefined && !isKept)
+    yield `${observability} is set, but the job makes no state machine: set it on the function or the workflow that it runs`;
 }
 
-function checkMachines(props: SingletonJobProps): void {
-  const [prop] = Object.keys(observabilityOf(props));
-  if (prop === undefined || overlapsOf(props).keptOverlaps.includes(overlapOf(props))) return;
-  throw new Error(
-    `${prop} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
-  );
-}
-
-function unused(prop: string, usedFor: readonly JobOverlap[]): Error {
+function unused(prop: string, usedFor: readonly JobOverlap[]): string {
   const advice = usedFor.length === 0 ? "" : `, or set overlap: ${quoted(usedFor)}`;
-  return new Error(`${prop} is set, but no run waits: leave it out${advice}`);
+  return `${prop} is set, but no run waits: leave it out${advice}`;
 }
 
 function quoted(values: readonly JobOverlap[]): string {
   return values.map((value) => `"${value}"`).join(" or ");
 }
 
-function checkSchedule({ scheduleName, start, end }: SingletonJobProps, { isOnce }: ScheduleTiming): void {
-  if (
-    scheduleName !== undefined &&
-    !Token.isUnresolved(scheduleName) &&
-    !/^[\w.-]{1,64}$/.test(scheduleName)
-  ) {
-    throw new Error(
-      `scheduleName is ${JSON.stringify(scheduleName)}: set 1 to 64 letters, digits, hyphens, underscores or dots`,
-    );
-  }
-  const [bound] = Object.entries({ start, end }).filter(([, time]) => time !== undefined);
-  if (bound && isOnce) {
-    throw new Error(
-      `${bound[0]} is set, but the job runs a single time, which the schedule names: leave it out`,
-    );
-  }
-  if (start && end && start.getTime() >= end.getTime()) {
-    throw new Error(
-      `start is ${start.toISOString()}, not before end (${end.toISOString()}): no run would begin; set a later end`,
-    );
-  }
+function* ofSchedule({ scheduleName, start, end }: SingletonJobProps, { isOnce }: ScheduleTiming): Refusals {
+  const name = scheduleName ?? "unnamed";
+  if (!(Token.isUnresolved(name) || /^[\w.-]{1,64}$/.test(name)))
+    yield `scheduleName is ${JSON.stringify(name)}: set 1 to 64 letters, digits, hyphens, underscores or dots`;
+  if (isOnce && (start ?? end))
+    yield `${start ? "start" : "end"} is set, but the job runs a single time, which the schedule names: leave it out`;
+  if (start && end && start.getTime() >= end.getTime())
+    yield `start is ${start.toISOString()}, not before end (${end.toISOString()}): no run would begin; set a later end`;
 }
 
-function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void {
+function* ofLock(props: SingletonJobProps, { interval }: ScheduleTiming): Refusals {
   const { lockAtMostFor, lockAtLeastFor, heartbeat, overlap, target } = props;
-  positive({ lockAtMostFor, heartbeat });
-  if (lockAtMostFor && lockAtLeastFor && ms(lockAtLeastFor) > ms(lockAtMostFor)) {
-    throw new Error(
-      `lockAtLeastFor is ${text(lockAtLeastFor)}, longer than lockAtMostFor (${text(lockAtMostFor)}): ` +
-        "shorten it, or lengthen lockAtMostFor",
-    );
-  }
-  if (interval && lockAtLeastFor && ms(lockAtLeastFor) >= ms(interval)) {
-    throw new Error(
-      `lockAtLeastFor is ${text(lockAtLeastFor)}, but the job runs every ${text(interval)}, so each run would keep ` +
-        "the next one out: shorten it below the interval",
-    );
-  }
-  if (heartbeat && lockAtMostFor === undefined) {
-    throw new Error(
-      `heartbeat is ${text(heartbeat)}, but there is no lockAtMostFor to renew: set it to more than twice that, ` +
-        "or leave heartbeat out, and the lease covers the whole run",
-    );
-  }
-  if (heartbeat && lockAtMostFor && ms(heartbeat) >= ms(lockAtMostFor) / 2) {
-    throw new Error(
-      `heartbeat is ${text(heartbeat)}, not below half of lockAtMostFor (${text(lockAtMostFor)}), so one lost ` +
-        "renewal would lose the lease: beat more often, or lengthen lockAtMostFor",
-    );
-  }
+  yield* ofZeros({ lockAtMostFor, heartbeat });
+  if (ms(lockAtLeastFor) > ms(lockAtMostFor))
+    yield `lockAtLeastFor is ${text(lockAtLeastFor)}, longer than lockAtMostFor (${text(lockAtMostFor)}): ` +
+      "shorten it, or lengthen lockAtMostFor";
+  if (ms(lockAtLeastFor) >= ms(interval))
+    yield `lockAtLeastFor is ${text(lockAtLeastFor)}, but the job runs every ${text(interval)}, so each run would keep ` +
+      "the next one out: shorten it below the interval";
+  if (heartbeat && lockAtMostFor === undefined)
+    yield `heartbeat is ${text(heartbeat)}, but there is no lockAtMostFor to renew: set it to more than twice that, ` +
+      "or leave heartbeat out, and the lease covers the whole run";
+  if (ms(heartbeat) >= ms(lockAtMostFor) / 2)
+    yield `heartbeat is ${text(heartbeat)}, not below half of lockAtMostFor (${text(lockAtMostFor)}), so one lost ` +
+      "renewal would lose the lease: beat more often, or lengthen lockAtMostFor";
   // A run that can be replaced renews its lease anyway, because it learns of the replacement by its renewals.
   const renews = heartbeat !== undefined || overlap === "replace";
-  if (target.timeout && lockAtMostFor && !renews && ms(target.timeout) > ms(lockAtMostFor)) {
-    throw new Error(
-      `lockAtMostFor is ${text(lockAtMostFor)}, shorter than the function's timeout (${text(target.timeout)}), so a ` +
-        "second run could start while the first one works: lengthen it, shorten the timeout, or set heartbeat",
-    );
-  }
+  if (!renews && ms(target.timeout) > ms(lockAtMostFor))
+    yield `lockAtMostFor is ${text(lockAtMostFor)}, shorter than the function's timeout (${text(target.timeout)}), so a ` +
+      "second run could start while the first one works: lengthen it, shorten the timeout, or set heartbeat";
 }
 
-function checkInterval(
-  { maxInterval, skipsInARow }: SingletonJobProps,
-  { isOnce, interval }: ScheduleTiming,
-): void {
-  positive({ maxInterval });
+function* ofInterval(props: SingletonJobProps, { isOnce, interval }: ScheduleTiming): Refusals {
+  const { maxInterval, skipsInARow } = props;
+  yield* ofZeros({ maxInterval });
   if (maxInterval) checkKnown("maxInterval", maxInterval, "the alarms' periods are worked out from it");
-  if (maxInterval && isOnce) {
-    throw new Error(`maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`);
-  }
-  if (maxInterval && interval && ms(interval) > ms(maxInterval)) {
-    throw new Error(
-      `maxInterval is ${text(maxInterval)}, but the job runs every ${text(interval)}: lengthen it beyond that`,
-    );
-  }
-  if (maxInterval && ms(maxInterval) > ms(longestSilence)) {
-    throw new Error(
-      `maxInterval is ${text(maxInterval)}, but an alarm can watch for ${text(longestSilence)} without a run at most: ` +
-        "leave it out, and watch so rare a job by its failures",
-    );
-  }
-  checkSkips(skipsInARow);
+  if (maxInterval && isOnce)
+    yield `maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`;
+  if (ms(interval) > ms(maxInterval))
+    yield `maxInterval is ${text(maxInterval)}, but the job runs every ${text(interval)}: lengthen it beyond that`;
+  if (ms(maxInterval) > ms(longestSilence))
+    yield `maxInterval is ${text(maxInterval)}, but an alarm can watch for ${text(longestSilence)} without a run at most: ` +
+      "leave it out, and watch so rare a job by its failures";
+  checkWholeNumber("skipsInARow", skipsInARow, 1);
 }
 
-function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
+function* ofRetries({ maxEventAge, retryAttempts }: SingletonJobProps): Refusals {
   const [least, most] = [Duration.minutes(1), Duration.days(1)];
   if (maxEventAge) checkKnown("maxEventAge", maxEventAge, "how often to try again is worked out from it");
-  if (maxEventAge && (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))) {
-    throw new Error(`maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`);
-  }
-  if (
-    retryAttempts !== undefined &&
-    !(Number.isSafeInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 185)
-  ) {
-    throw new Error(`retryAttempts is ${numberText(retryAttempts)}: set a whole number from 0 to 185`);
-  }
+  if (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))
+    yield `maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`;
+  checkWholeNumber("retryAttempts", retryAttempts, 0, 185);
 }
 
 function warn(job: Construct, props: SingletonJobProps, { isOnce, interval }: ScheduleTiming): void {
   const { lockAtMostFor, target, trigger, maxInterval, alarms } = props;
   const isBounded = props.start !== undefined || props.end !== undefined;
-  if (lockAtMostFor && interval && ms(lockAtMostFor) > ms(interval)) {
+  if (ms(lockAtMostFor) > ms(interval)) {
     Annotations.of(job).addWarningV2(
       "@leasehold/cdk:lockOutlastsInterval",
       `a run that dies keeps the lock for lockAtMostFor (${text(lockAtMostFor)}), while the job runs every ` +
         `${text(interval)}: the runs in between find it held; shorten it, with heartbeat if a run takes that long`,
     );
   }
-  if (lockAtMostFor && target.timeout && ms(lockAtMostFor) > ms(target.timeout) + 60_000) {
+  if (ms(lockAtMostFor) > ms(target.timeout) + 60_000) {
     Annotations.of(job).addWarningV2(
       "@leasehold/cdk:lockOutlastsFunction",
       `lockAtMostFor is ${text(lockAtMostFor)}, though the function is stopped after ${text(target.timeout)}: ` +
@@ -391,19 +323,16 @@ function warn(job: Construct, props: SingletonJobProps, { isOnce, interval }: Sc
   }
 }
 
-function positive(durations: Readonly<Record<string, Duration | undefined>>): void {
-  for (const [prop, duration] of Object.entries(durations)) {
-    if (duration && ms(duration) === 0) {
-      throw new Error(`${prop} is 0: set a time above that, or leave it out`);
-    }
-  }
+function* ofZeros(durations: Readonly<Record<string, Duration | undefined>>): Refusals {
+  for (const [prop, duration] of Object.entries(durations))
+    if (ms(duration) === 0) yield `${prop} is 0: set a time above that, or leave it out`;
 }
 
-/** Milliseconds; NaN if they are known only at deployment, so that every comparison is false. */
-function ms(duration: Duration): number {
-  return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
+/** Milliseconds; NaN without a duration, or if only the deployment knows it, so that every comparison is false. */
+function ms(duration: Duration | undefined): number {
+  return duration === undefined || duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
 }
 
-function text(duration: Duration): string {
-  return duration.toHumanString();
+function text(duration: Duration | undefined): string | undefined {
+  return duration?.toHumanString();
 }

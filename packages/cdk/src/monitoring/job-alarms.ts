@@ -9,9 +9,9 @@ import {
   aQueue,
   aText,
   checkProps,
+  checkWholeNumber,
   having,
   type Kinds,
-  numberText,
   picked,
 } from "../prop-kinds.ts";
 import { checkKnown } from "../workflow/durations.ts";
@@ -96,22 +96,44 @@ export class JobAlarms extends Construct {
   /** A run was given up, and could not be put into the dead-letter queue. */
   readonly deadLetterLost: Alarm | undefined;
 
-  readonly #props: JobAlarmsProps;
-
   constructor(scope: Construct, id: string, props: JobAlarmsProps) {
     super(scope, id);
     const given = checkProps(props, kinds, "deadLetterQueue", "jobName", "metrics");
-    this.#props = { ...given, metrics: checkProps(given.metrics, metricKinds, "succeeded", "failed") };
-    checkSkips(given.skipsInARow);
+    const { deadLetterQueue, interval, jobName, maxInterval, skipsInARow = 5 } = given;
+    const metrics = checkProps(given.metrics, metricKinds, "succeeded", "failed");
+    checkWholeNumber("skipsInARow", skipsInARow, 1);
     const reason = "the alarms' periods are worked out from it";
-    if (given.interval) checkKnown("interval", given.interval, reason);
-    if (given.maxInterval) checkKnown("maxInterval", given.maxInterval, reason);
-    this.didNotRun = this.#didNotRun();
-    this.failed = this.#failed();
-    this.lostLease = this.#lostLease();
-    this.skippedInARow = this.#skippedInARow();
-    this.deadLetters = this.#deadLetters();
-    this.deadLetterLost = this.#deadLetterLost();
+    if (interval) checkKnown("interval", interval, reason);
+    if (maxInterval) checkKnown("maxInterval", maxInterval, reason);
+    const textOf = (entry: RunbookEntry, what: string): AlarmText => alarmText(entry, what, given);
+    const onEvent = (alarmId: string, entry: RunbookEntry, what: string, counted: NamedMetrics): Alarm =>
+      alarmOnEvent(this, alarmId, { ...textOf(entry, what), metrics: counted });
+    const { succeeded, failed, skipped, lost, undelivered } = metrics;
+
+    this.didNotRun =
+      maxInterval &&
+      alarmOnSilence(this, "DidNotRun", {
+        ...textOf(
+          "didNotRun",
+          `The job ${jobName} has neither succeeded nor been skipped for ${maxInterval.toHumanString()}.`,
+        ),
+        metrics: picked(metrics, "succeeded", "skipped", "paused"),
+        longest: maxInterval,
+      });
+    this.failed = onEvent("Failed", "failed", `A run of the job ${jobName} failed.`, failed);
+    const overlapped = `A run of the job ${jobName} lost its lease before it had ended: another run may have overlapped it.`;
+    this.lostLease = lost && onEvent("LostLease", "lostLease", overlapped, { lost });
+    const held = `The job ${jobName} was skipped ${skipsInARow} times in a row: something holds its lock.`;
+    this.skippedInARow =
+      interval &&
+      skipped &&
+      alarmOnSkips(this, textOf("skippedInARow", held), { skipped, succeeded }, interval, skipsInARow);
+    this.deadLetters = alarmOnBacklog(this, "DeadLetters", {
+      ...textOf("deadLetters", `A run of the job ${jobName} was given up and lies in the dead-letter queue.`),
+      queue: deadLetterQueue,
+    });
+    const gone = `A run of the job ${jobName} was given up, and could not be put into the dead-letter queue.`;
+    this.deadLetterLost = undelivered && onEvent("DeadLetterLost", "deadLetterLost", gone, undelivered);
   }
 
   /** All alarms of the job. */
@@ -121,92 +143,31 @@ export class JobAlarms extends Construct {
       (alarm) => alarm !== undefined,
     );
   }
-
-  #didNotRun(): Alarm | undefined {
-    const { jobName, maxInterval, metrics } = this.#props;
-    if (maxInterval === undefined) return undefined;
-    return alarmOnSilence(this, "DidNotRun", {
-      ...this.#text(
-        "didNotRun",
-        `The job ${jobName} has neither succeeded nor been skipped for ${maxInterval.toHumanString()}.`,
-      ),
-      metrics: picked(metrics, "succeeded", "skipped", "paused"),
-      longest: maxInterval,
-    });
-  }
-
-  #failed(): Alarm {
-    const { jobName, metrics } = this.#props;
-    return alarmOnEvent(this, "Failed", {
-      ...this.#text("failed", `A run of the job ${jobName} failed.`),
-      metrics: metrics.failed,
-    });
-  }
-
-  #lostLease(): Alarm | undefined {
-    const { lost } = this.#props.metrics;
-    const what =
-      `A run of the job ${this.#props.jobName} lost its lease before it had ended: ` +
-      "another run may have overlapped it.";
-    return lost && alarmOnEvent(this, "LostLease", { ...this.#text("lostLease", what), metrics: { lost } });
-  }
-
-  #skippedInARow(): Alarm | undefined {
-    const { jobName, metrics, interval, skipsInARow = 5 } = this.#props;
-    const { succeeded, skipped } = metrics;
-    if (interval === undefined || skipped === undefined) return undefined;
-    // The span includes late skips: without the delay, the skips of the last minutes would always be missing.
-    const span = Duration.seconds(skipsInARow * interval.toSeconds()).plus(metricDelay);
-    if (span.toSeconds() > longestAlarmWindow.toSeconds()) return undefined;
-    const window = alarmWindow(span);
-    return define(this, "SkippedInARow", {
-      ...this.#text(
-        "skippedInARow",
-        `The job ${jobName} was skipped ${skipsInARow} times in a row: something holds its lock.`,
-      ),
-      // One success outweighs all skips. A sum also works if one of the metrics has never been written.
-      metric: new MathExpression({
-        expression: `SUM([FILL(skipped, 0), FILL(succeeded, 0) * -${moreThanAllSkips}])`,
-        usingMetrics: { skipped, succeeded },
-        label: "skipped without a success",
-      }),
-      window,
-      datapointsToAlarm: window.evaluationPeriods,
-      threshold: Math.max(1, Math.floor(skipsInARow / window.evaluationPeriods)),
-      treatMissingData: TreatMissingData.NOT_BREACHING,
-    });
-  }
-
-  #deadLetters(): Alarm {
-    const { jobName, deadLetterQueue } = this.#props;
-    return alarmOnBacklog(this, "DeadLetters", {
-      ...this.#text(
-        "deadLetters",
-        `A run of the job ${jobName} was given up and lies in the dead-letter queue.`,
-      ),
-      queue: deadLetterQueue,
-    });
-  }
-
-  #deadLetterLost(): Alarm | undefined {
-    const { jobName, metrics } = this.#props;
-    const what = `A run of the job ${jobName} was given up, and could not be put into the dead-letter queue.`;
-    return (
-      metrics.undelivered &&
-      alarmOnEvent(this, "DeadLetterLost", {
-        ...this.#text("deadLetterLost", what),
-        metrics: metrics.undelivered,
-      })
-    );
-  }
-
-  #text(entry: RunbookEntry, what: string): AlarmText {
-    return alarmText(entry, what, this.#props);
-  }
 }
 
-/** Refuses a number of skips that no window can have. */
-export function checkSkips(skipsInARow: number | undefined): void {
-  if (skipsInARow === undefined || (Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) return;
-  throw new Error(`skipsInARow is ${numberText(skipsInARow)}: set a whole number above 0`);
+/** An alarm on so many skips in a row; undefined if they take longer than an alarm can look back. */
+function alarmOnSkips(
+  scope: Construct,
+  text: AlarmText,
+  usingMetrics: Record<"skipped" | "succeeded", IMetric>,
+  interval: Duration,
+  skipsInARow: number,
+): Alarm | undefined {
+  // The span includes late skips: without the delay, the skips of the last minutes would always be missing.
+  const span = Duration.seconds(skipsInARow * interval.toSeconds()).plus(metricDelay);
+  if (span.toSeconds() > longestAlarmWindow.toSeconds()) return undefined;
+  const window = alarmWindow(span);
+  return define(scope, "SkippedInARow", {
+    ...text,
+    // One success outweighs all skips. A sum also works if one of the metrics has never been written.
+    metric: new MathExpression({
+      expression: `SUM([FILL(skipped, 0), FILL(succeeded, 0) * -${moreThanAllSkips}])`,
+      usingMetrics,
+      label: "skipped without a success",
+    }),
+    window,
+    datapointsToAlarm: window.evaluationPeriods,
+    threshold: Math.max(1, Math.floor(skipsInARow / window.evaluationPeriods)),
+    treatMissingData: TreatMissingData.NOT_BREACHING,
+  });
 }

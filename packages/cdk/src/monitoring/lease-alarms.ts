@@ -210,19 +210,18 @@ export function alarmOnRedriveGuard(guard: RedriveGuard, settings: AlarmSettings
   checkKind("guard", guard, aRedriveGuard);
   const given = checkProps(settings, alarmSettingKinds);
   const { actions, ...text } = given;
-  const existing = guard.node.tryFindChild("Failed");
-  const alarm = existing instanceof Alarm ? existing : defined(guard, text);
-  tellAlso(alarm, actions);
-  return alarm;
-}
-
-function defined(guard: RedriveGuard, settings: AlarmSettings): Alarm {
   const what =
     "A leased workflow was redriven, and could not be stopped: it may be at work without its lease.";
-  return alarmOnEvent(guard, "Failed", {
-    ...alarmText("redriveGuardFailed", what, settings),
-    metrics: failuresOf(guard.stateMachine),
-  });
+  const existing = guard.node.tryFindChild("Failed");
+  const alarm =
+    existing instanceof Alarm
+      ? existing
+      : alarmOnEvent(guard, "Failed", {
+          ...alarmText("redriveGuardFailed", what, text),
+          metrics: failuresOf(guard.stateMachine),
+        });
+  tellAlso(alarm, actions);
+  return alarm;
 }
 
 /** The actions that were added to each shared alarm already. */
