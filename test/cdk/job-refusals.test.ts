@@ -185,16 +185,13 @@ const ofWorkflows: Refusals = Object.entries(ofWorkflow).map(([prop, value]) => 
 
 const ofFunctions: Refusals = [
   [
-    "retryAttempts of the function is 3: Lambda repeats a run 0, 1 or 2 times",
+    "retryAttempts of the function is 3: set a whole number from 0 to 2",
     ({ fn }) => ({ target: lambda(fn, { retryAttempts: 3 }) }),
   ],
   ...[
     ["retryAttempts of the function is 21: set a whole number from 0 to 20", { retryAttempts: 21 }],
     ["retryAttempts of the function is 0.5", { retryAttempts: 0.5 }],
-    [
-      "timeout of the function is 16 minutes: set whole seconds from 1 second to 15 minutes",
-      { timeout: minutes(16) },
-    ],
+    ["timeout of the function is 16 minutes: choose from 1 second to 15 minutes", { timeout: minutes(16) }],
     ["timeout of the function is 500 millis", { timeout: Duration.millis(500) }],
   ].map(([message, options]): Refusals[number] => [
     String(message),

@@ -118,7 +118,7 @@ export function checkWholeNumber(
   name: string,
   number: number | undefined,
   least: number,
-  most = Infinity,
+  most: number = Infinity,
 ): void {
   if (number === undefined || (Number.isSafeInteger(number) && number >= least && number <= most)) return;
   const range = most === Infinity ? `above ${least - 1}` : `from ${least} to ${most}`;

@@ -1,23 +1,24 @@
 import { Aws, Duration } from "aws-cdk-lib";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IFunction, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
-import { CustomState, type IChainable } from "aws-cdk-lib/aws-stepfunctions";
+import { CustomState } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import { jsonata } from "../workflow/asl.ts";
 import type { TargetSettings } from "./job-target.ts";
-import { afterFailure, fencedInput, input, lockedCall, shortened, whileYoung } from "./locked-call.ts";
-import { checkSameRegion } from "./workflow-target.ts";
+import { fencedInput, input, lockedCall, retriesOf, shortened } from "./locked-call.ts";
+import { checkSameRegion, type JobWork } from "./workflow-target.ts";
+
+type CallSettings = TargetSettings & {
+  readonly retryAttempts: number;
+  readonly timeout?: Duration | undefined;
+};
 
 /**
  * Calls a function that acquires the job's own lock, and repeats the call while a caller outside the workflow holds
  * that lock.
  */
-export function callOfLocking(
-  job: Construct,
-  fn: IFunction,
-  settings: TargetSettings & { readonly retryAttempts: number },
-): IChainable {
-  checkSameRegion(job, "function", fn);
+export function callOfLocking(job: Construct, fn: IFunction, settings: CallSettings): JobWork {
+  const { state, statements } = callOf(job, fn, input, settings);
   // As long as a function can run, because its lease can last as long.
   const whileHeld = {
     ErrorEquals: ["LeaseUnavailableError"],
@@ -25,37 +26,24 @@ export function callOfLocking(
     BackoffRate: 1,
     MaxAttempts: 60,
   };
-  return new CustomState(job, "Run", {
-    stateJson: {
-      ...call(fn, input, [whileHeld, ...retriesOf(longestRun(fn), settings)]),
-      Output: shortened("function", answer),
-    },
-  });
+  const Retry = [whileHeld, ...state.Retry];
+  const stateJson = { ...state, Retry, Output: shortened("function", answer) };
+  return { work: new CustomState(job, "Run", { stateJson }), statements };
 }
 
 /** Calls a function without its own locking code. */
-export function callOfLocked(
-  job: Construct,
-  fn: IFunction,
-  settings: TargetSettings & { readonly retryAttempts: number; readonly timeout: Duration | undefined },
-): IChainable {
-  checkSameRegion(job, "function", fn);
-  const longest = longestRun(fn, settings.timeout);
-  const overAfter = endOf(longest);
-  return lockedCall(job, settings, {
+export function callOfLocked(job: Construct, fn: IFunction, settings: CallSettings): JobWork {
+  const { state, statements, overAfter } = callOf(job, fn, fencedInput, settings);
+  const work = lockedCall(job, settings, {
     what: "function",
-    task: { ...call(fn, fencedInput, retriesOf(longest, settings)), TimeoutSeconds: overAfter },
+    task: { ...state, TimeoutSeconds: overAfter },
     result: answer,
     // A running function cannot be stopped.
     unclear: [...unclear, "States.Timeout"],
     endsWithin: overAfter,
     stopsWithin: overAfter,
   });
-}
-
-/** The permissions of a workflow that calls a function. */
-export function mayInvoke(fn: IFunction): readonly PolicyStatement[] {
-  return [new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] })];
+  return { work, statements };
 }
 
 /** Errors of Lambda that leave open whether the function was started. AWS recommends a retry after them. */
@@ -69,26 +57,30 @@ const unclear = [
 /** JSONata for what the function returns. */
 const answer = "$states.result.Payload";
 
-function call(fn: IFunction, payload: string, retry: readonly object[]): Record<string, unknown> {
+/** The state that calls a function, its permissions, and the seconds after which a call has ended. */
+function callOf(
+  job: Construct,
+  fn: IFunction,
+  payload: string,
+  { maxEventAge, retryAttempts, timeout }: CallSettings,
+) {
+  checkSameRegion(job, "function", fn);
+  // Whatever its answer: Lambda starts the function within a minute.
+  const overAfter = longestRun(fn, timeout).toSeconds({ integral: false }) + 60;
+  // Without jitter, which could make the pause shorter than the function's run.
+  const afterUnclear = { ErrorEquals: unclear, IntervalSeconds: overAfter, BackoffRate: 2, MaxAttempts: 3 };
+  const noRoom = ["Lambda.TooManyRequestsException"];
   return {
-    Type: "Task",
-    QueryLanguage: "JSONata",
-    Resource: `arn:${Aws.PARTITION}:states:::lambda:invoke`,
-    Arguments: { FunctionName: fn.functionArn, Payload: jsonata(payload) },
-    Retry: retry,
+    overAfter,
+    statements: [new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] })],
+    state: {
+      Type: "Task",
+      QueryLanguage: "JSONata",
+      Resource: `arn:${Aws.PARTITION}:states:::lambda:invoke`,
+      Arguments: { FunctionName: fn.functionArn, Payload: jsonata(payload) },
+      Retry: retriesOf({ noRoom, afterUnclear, retryAttempts }, maxEventAge),
+    },
   };
-}
-
-function retriesOf(
-  longest: Duration,
-  { maxEventAge, retryAttempts }: Pick<TargetSettings, "maxEventAge"> & { readonly retryAttempts: number },
-): readonly object[] {
-  return [
-    whileYoung(["Lambda.TooManyRequestsException"], maxEventAge),
-    // Without jitter, which could make the pause shorter than the function's run.
-    { ErrorEquals: unclear, IntervalSeconds: endOf(longest), BackoffRate: 2, MaxAttempts: 3 },
-    afterFailure(retryAttempts),
-  ];
 }
 
 /** Lambda's own limit for a function. */
@@ -101,11 +93,6 @@ function longestRun(fn: IFunction, stated?: Duration): Duration {
   // Lambda's own default.
   const { timeout = Duration.seconds(3) } = fn;
   return timeout.isUnresolved() ? longestTimeout : timeout;
-}
-
-/** Seconds after which a call has ended, whatever its answer: Lambda starts the function within a minute. */
-function endOf(longest: Duration): number {
-  return longest.toSeconds({ integral: false }) + 60;
 }
 
 /** Whether this app defines the function: then its settings can be read and changed. */

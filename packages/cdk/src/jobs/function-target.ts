@@ -16,12 +16,12 @@ import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aw
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
-import { aFunction, checkKind } from "../prop-kinds.ts";
+import { aFunction, checkKind, checkWholeNumber } from "../prop-kinds.ts";
 import { leaseMetric } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { millisecondsText } from "../workflow/durations.ts";
 import { roleInStackOf } from "../workflow/role-in-stack.ts";
-import { callOfLocking, isDefinedHere, mayInvoke } from "./function-calls.ts";
+import { callOfLocking, isDefinedHere } from "./function-calls.ts";
 import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
 import { jobWorkflow } from "./workflow-target.ts";
 
@@ -63,11 +63,7 @@ export class FunctionTarget extends JobTarget {
     this.#invoked = fn;
     this.#function = definitionOf(fn);
     this.#retryAttempts = options.retryAttempts ?? 2;
-    if (![0, 1, 2].includes(this.#retryAttempts)) {
-      throw new Error(
-        `retryAttempts of the function is ${this.#retryAttempts}: Lambda repeats a run 0, 1 or 2 times`,
-      );
-    }
+    checkWholeNumber("retryAttempts of the function", this.#retryAttempts, 0, 2);
     // Lambda's own default.
     this.timeout = this.#function.timeout ?? Duration.seconds(3);
   }
@@ -114,8 +110,7 @@ export class FunctionTarget extends JobTarget {
     const bound = jobWorkflow(job, "Queue", settings, {
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
-      work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
-      statements: mayInvoke(this.#invoked),
+      ...callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
     });
     const lost = leaseMetric(metricNames.lost, subjectOf(job, settings));
     return { ...bound, runs: { ...bound.runs, lost } };

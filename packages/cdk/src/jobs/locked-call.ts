@@ -63,30 +63,42 @@ function tooLarge(what: LockedCall["what"]): object {
   };
 }
 
-/**
- * Repeats a call that was not started: after 2, 4, 8, 16 and 32 seconds, then each minute while the run is young
- * enough.
- */
-export function whileYoung(errors: readonly string[], maxEventAge: Duration): object {
-  return {
-    ErrorEquals: errors,
-    IntervalSeconds: 2,
-    BackoffRate: 2,
-    MaxDelaySeconds: 60,
-    MaxAttempts: 5 + Math.max(0, Math.ceil((maxEventAge.toSeconds() - 62) / 60)),
-  };
+/** When a call is repeated. */
+export interface CallRetries {
+  /** Errors that say that nothing was started. */
+  readonly noRoom: readonly string[];
+  /** What happens after an error that leaves open whether the call is under way. */
+  readonly afterUnclear: object;
+  /** How often a call that has failed is repeated. */
+  readonly retryAttempts: number;
 }
 
-/** Repeats a failed call. */
-export function afterFailure(retryAttempts: number): object {
-  return {
-    ErrorEquals: ["States.ALL"],
-    IntervalSeconds: 5,
-    BackoffRate: 2,
-    MaxDelaySeconds: 600,
-    MaxAttempts: retryAttempts,
-    JitterStrategy: "FULL",
-  };
+/**
+ * Repeats a call. One that was not started: after 2, 4, 8, 16 and 32 seconds, then each minute while the run is young
+ * enough.
+ */
+export function retriesOf(
+  { noRoom, afterUnclear, retryAttempts }: CallRetries,
+  maxEventAge: Duration,
+): object[] {
+  return [
+    {
+      ErrorEquals: noRoom,
+      IntervalSeconds: 2,
+      BackoffRate: 2,
+      MaxDelaySeconds: 60,
+      MaxAttempts: 5 + Math.max(0, Math.ceil((maxEventAge.toSeconds() - 62) / 60)),
+    },
+    afterUnclear,
+    {
+      ErrorEquals: ["States.ALL"],
+      IntervalSeconds: 5,
+      BackoffRate: 2,
+      MaxDelaySeconds: 600,
+      MaxAttempts: retryAttempts,
+      JitterStrategy: "FULL",
+    },
+  ];
 }
 
 /** Returns the states that make a call under the lock. */

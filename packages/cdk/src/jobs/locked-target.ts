@@ -5,9 +5,9 @@ import type { Construct } from "constructs";
 import { aDuration, aNumber, checkWholeNumber, type Kinds } from "../prop-kinds.ts";
 import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import { callOfLocked, mayInvoke } from "./function-calls.ts";
+import { callOfLocked } from "./function-calls.ts";
 import { type IBoundTarget, type JobOverlap, JobTarget, type TargetSettings } from "./job-target.ts";
-import { afterFailure, lockedCall, whileYoung } from "./locked-call.ts";
+import { lockedCall, retriesOf } from "./locked-call.ts";
 import { type JobWork, jobWorkflow } from "./workflow-target.ts";
 
 const whenHeld: Readonly<Record<JobOverlap, WhenHeld>> = { skip: "skip", queue: "wait", replace: "replace" };
@@ -67,26 +67,10 @@ export interface LockedFunctionTargetOptions {
 
 /** A function without its own locking code, behind a workflow that holds the lock. */
 export function lockedFunction(fn: IFunction, options: LockedFunctionTargetOptions): JobTarget {
-  const { timeout } = options;
   const retryAttempts = checkedRetryAttempts("function", options);
-  checkTimeout(timeout);
-  return new LockedTarget((job, settings) => ({
-    work: callOfLocked(job, fn, { ...settings, retryAttempts, timeout }),
-    statements: mayInvoke(fn),
-  }));
-}
-
-function checkTimeout(timeout: Duration | undefined): void {
-  if (timeout === undefined) return;
-  if (timeout.isUnresolved()) {
-    throw new Error("timeout of the function is known at deployment only: state the longest that it can be");
-  }
-  const seconds = timeout.toSeconds({ integral: false });
-  if (seconds < 1 || seconds > 900 || !Number.isInteger(seconds)) {
-    throw new Error(
-      `timeout of the function is ${timeout.toHumanString()}: set whole seconds from 1 second to ${Duration.minutes(15).toHumanString()}`,
-    );
-  }
+  const [least, most] = [Duration.seconds(1), Duration.minutes(15)];
+  const timeout = options.timeout && checkedTimeout("function", options.timeout, least, most);
+  return new LockedTarget((job, settings) => callOfLocked(job, fn, { ...settings, retryAttempts, timeout }));
 }
 
 /** Options of every target that is a task of another service. */
@@ -114,8 +98,8 @@ export interface ServiceTask {
   readonly state: Readonly<Record<string, unknown>>;
   /** The workflow's permissions: to start the task, describe it, and stop it. */
   readonly statements: readonly PolicyStatement[];
-  /** JSONata for the result. */
-  readonly result: string;
+  /** JSONata for the result. @default "$states.result" */
+  readonly result?: string;
   /** Errors that say that nothing was started, because there was no capacity. */
   readonly noRoom: readonly string[];
   /** Errors that leave open whether the task was started. */
@@ -134,17 +118,12 @@ const stopsWithin = Duration.minutes(3).toSeconds();
 /** A task of another service, behind a workflow that holds the lock. */
 export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTargetOptions): JobTarget {
   const retryAttempts = checkedRetryAttempts(kind, options);
-  const longest = options.timeout ?? Duration.hours(1);
-  const ms = checkedMs(`timeout of the ${kind}`, longest, Duration.minutes(1), aYear);
-  const timeout = Duration.seconds(Math.ceil(ms / 1000));
+  const timeout = checkedTimeout(kind, options.timeout ?? Duration.hours(1), Duration.minutes(1), aYear);
   return new LockedTarget((job, settings) => {
-    const { state, statements, result, noRoom, unclear } = task(job, settings, timeout);
-    const Retry = [
-      whileYoung(noRoom, settings.maxEventAge),
-      // Another task would begin beside the task that may still run.
-      { ErrorEquals: [...unclear, "States.Timeout"], MaxAttempts: 0 },
-      afterFailure(retryAttempts),
-    ];
+    const { state, statements, result = "$states.result", noRoom, unclear } = task(job, settings, timeout);
+    // Another task would begin beside the task that may still run.
+    const afterUnclear = { ErrorEquals: [...unclear, "States.Timeout"], MaxAttempts: 0 };
+    const Retry = retriesOf({ noRoom, afterUnclear, retryAttempts }, settings.maxEventAge);
     const work = lockedCall(job, settings, {
       what: "task",
       task: { ...state, Retry, TimeoutSeconds: timeout.toSeconds() },
@@ -156,6 +135,11 @@ export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTar
     });
     return { work, statements };
   });
+}
+
+/** Returns a timeout in whole seconds. */
+function checkedTimeout(kind: string, timeout: Duration, least: Duration, most: Duration): Duration {
+  return Duration.seconds(Math.ceil(checkedMs(`timeout of the ${kind}`, timeout, least, most) / 1000));
 }
 
 /** Returns how often work is repeated after its own error. */

@@ -145,7 +145,6 @@ export function ecsTask(options: EcsTaskTargetOptions): TaskOfJob {
         ),
         mayWatch(job, "StepFunctionsGetEventsForECSTaskRule"),
       ],
-      result: "$states.result",
       noRoom: ["ECS.AmazonECSException", "AmazonECS.Unknown"],
       unclear: ["ECS.ServerException", "ECS.SdkClientException"],
     };
@@ -182,7 +181,6 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
         may(["batch:DescribeJobs"], ["*"]),
         mayWatch(job, "StepFunctionsGetEventsForBatchJobsRule"),
       ],
-      result: "$states.result",
       noRoom: ["Batch.AWSBatchException", "Batch.TooManyRequestsException"],
       unclear: ["Batch.ServerException", "Batch.SdkClientException"],
     };
@@ -209,7 +207,6 @@ export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
           [arnOf(job, "glue", "job", props.glueJobName)],
         ),
       ],
-      result: "$states.result",
       // The job has reached its most runs: an earlier run is still being stopped, or someone has started one by hand.
       noRoom: [
         "Glue.AWSGlueException",

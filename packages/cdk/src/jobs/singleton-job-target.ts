@@ -35,7 +35,6 @@ import {
 import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
 
 const functionKinds: Kinds<FunctionTargetOptions> = { retryAttempts: aNumber };
-const lockedKinds: Kinds<LockedFunctionTargetOptions> = { retryAttempts: aNumber, timeout: aDuration };
 const workflowKinds: Kinds<LeasedStateMachine> = {
   stateMachine: aStateMachine,
   redriveGuard: aRedriveGuard,
@@ -132,7 +131,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    * ```
    */
   static lockedLambda(fn: IFunction, options: LockedFunctionTargetOptions = {}): JobTarget {
-    return lockedFunction(checkKind("fn", fn, aFunction), checkProps(options, lockedKinds));
+    return lockedFunction(checkKind("fn", fn, aFunction), checkProps(options, taskKinds));
   }
 
   /**

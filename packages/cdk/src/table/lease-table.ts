@@ -26,7 +26,6 @@ import {
   having,
   type Kinds,
   oneOf,
-  picked,
 } from "../prop-kinds.ts";
 import { LeaseHistory } from "./lease-history.ts";
 import { type ILeaseTable, LeaseTableBase } from "./lease-table-base.ts";
@@ -180,23 +179,19 @@ export class LeaseTable extends LeaseTableBase {
   constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
     super(scope, id);
     const given = checkProps(props, kinds);
-    const { history, stream = history !== undefined } = given;
+    const {
+      history,
+      stream = history !== undefined,
+      pointInTimeRecovery: pointInTimeRecoveryEnabled = true,
+      encryption = TableEncryptionV2.dynamoOwnedKey(),
+      ...asGiven
+    } = given;
     if (history !== undefined && !stream) {
       throw new Error(
         `${this.node.path} has a history, which is made from the stream: leave stream: false out`,
       );
     }
     const { replicas = [], multiRegionConsistency = MultiRegionConsistency.EVENTUAL } = given;
-    const asGiven = picked(
-      given,
-      "contributorInsightsSpecification",
-      "multiRegionConsistency",
-      "replicas",
-      "resourcePolicy",
-      "tableName",
-      "warmThroughput",
-      "witnessRegion",
-    );
     const isStrong = multiRegionConsistency === MultiRegionConsistency.STRONG;
     if (history !== undefined && isStrong) {
       throw new Error(
@@ -204,17 +199,17 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
     checkRegionIsSet(this, given);
-    this.encryption = given.encryption ?? TableEncryptionV2.dynamoOwnedKey();
+    this.encryption = encryption;
     const table = new TableV2(this, "Resource", {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
       ...(isStrong ? {} : { timeToLiveAttribute: attributeNames.timeToLive }),
+      billing: Billing.onDemand(),
+      deletionProtection: true,
+      removalPolicy: RemovalPolicy.RETAIN,
       ...asGiven,
-      billing: given.billing ?? Billing.onDemand(),
-      encryption: this.encryption,
-      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
-      deletionProtection: given.deletionProtection ?? true,
-      removalPolicy: given.removalPolicy ?? RemovalPolicy.RETAIN,
+      encryption,
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled },
       ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
     });
     // By this tag, the command line finds the table if the user names none.
