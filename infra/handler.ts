@@ -1,4 +1,6 @@
 import { fileURLToPath } from "node:url";
+import type { ILeaseTable } from "@leasehold/cdk";
+import { environmentNames } from "@leasehold/client/environment";
 import { type Duration, RemovalPolicy } from "aws-cdk-lib";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Architecture, Runtime } from "aws-cdk-lib/aws-lambda";
@@ -13,6 +15,8 @@ export interface HandlerProps {
   /** What it does, in a sentence. */
   readonly description: string;
   readonly timeout: Duration;
+  /** The table of its leases. @default - none; a job tells its function */
+  readonly leases?: ILeaseTable;
   readonly environment?: Record<string, string>;
 }
 
@@ -21,7 +25,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 /** One of this repository's functions: a single small ES module, with its own log group and a role that may write there. */
 export class Handler extends NodejsFunction {
   constructor(scope: Construct, id: string, props: HandlerProps) {
-    const { entry, ...rest } = props;
+    const { entry, leases, environment, ...rest } = props;
     const logGroup = new LogGroup(scope, `${id}Logs`, {
       retention: RetentionDays.ONE_MONTH,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -30,6 +34,7 @@ export class Handler extends NodejsFunction {
     logGroup.grantWrite(role);
     super(scope, id, {
       ...rest,
+      environment: { ...(leases && { [environmentNames.tableName]: leases.tableName }), ...environment },
       entry: `${root}functions/${entry}`,
       projectRoot: root,
       depsLockFilePath: `${root}package-lock.json`,

@@ -47,10 +47,8 @@ export class LeaseFunctions extends Construct {
       entry: `leases/${id.toLowerCase()}.ts`,
       description,
       timeout: Duration.seconds(30),
-      environment: {
-        [environmentNames.tableName]: leases.tableName,
-        [environmentNames.keyPrefix]: sharedKeyPrefix,
-      },
+      leases,
+      environment: { [environmentNames.keyPrefix]: sharedKeyPrefix },
     });
     leases.grants.useLeases(handler, { keyPrefixes: [sharedKeyPrefix] });
     return handler;
@@ -64,7 +62,7 @@ export class LeaseFunctions extends Construct {
       entry: "leases/expired.ts",
       description: "Reports leases whose holder died and nobody came.",
       timeout: Duration.seconds(30),
-      environment: { [environmentNames.tableName]: leases.tableName },
+      leases,
     });
     EventBus.fromEventBusName(this, "DefaultBus", "default").grantPutEventsTo(expired);
     const deadLetters = new Queue(this, "UnreportedExpiries", {

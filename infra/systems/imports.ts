@@ -1,5 +1,4 @@
 import { type ILeaseTable, LeasedWorkflow, type LeaseHeartbeat, type LeaseWakeup } from "@leasehold/cdk";
-import { environmentNames } from "@leasehold/client/environment";
 import { Duration, Names, RemovalPolicy, Stack } from "aws-cdk-lib";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
@@ -55,7 +54,8 @@ export class Imports extends Construct {
       entry: "import-orders/handler.ts",
       description: "Imports or exports orders, one holder at a time.",
       timeout: Duration.minutes(5),
-      environment: { [tableVariable]: orders.tableName, [environmentNames.tableName]: leases.tableName },
+      leases,
+      environment: { [tableVariable]: orders.tableName },
     });
     orders.permit(transfer, "Query", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem");
     leases.grants.useLeases(transfer, { keys: [transferKey] });

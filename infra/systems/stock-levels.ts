@@ -1,5 +1,4 @@
 import type { ILeaseTable } from "@leasehold/cdk";
-import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Construct } from "constructs";
 import { cacheKeyPrefix, tableVariable } from "../../functions/resource-cache/schema.ts";
@@ -17,7 +16,8 @@ export class StockLevels extends Construct {
       entry: "resource-cache/handler.ts",
       description: "Gives a warehouse's stock levels, from the cache or computed by one caller.",
       timeout: Duration.seconds(30),
-      environment: { [tableVariable]: movements.tableName, [environmentNames.tableName]: leases.tableName },
+      leases,
+      environment: { [tableVariable]: movements.tableName },
     });
     movements.permit(levels, "Query");
     leases.grants.usePrimitives(levels, { keyPrefixes: [cacheKeyPrefix] });

@@ -1,5 +1,4 @@
 import { type ILeaseTable, InvokeFunction } from "@leasehold/cdk";
-import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
@@ -28,8 +27,8 @@ export class Tasks extends Construct {
         entry: `claim-tasks/${entry}`,
         description,
         timeout: Duration.minutes(5),
+        leases,
         environment: {
-          [environmentNames.tableName]: leases.tableName,
           [tableVariable]: register.tableName,
           [claimVariable]: String(pace.taskClaim.toMilliseconds()),
           [backoffVariable]: String(pace.taskBackoff.toMilliseconds()),

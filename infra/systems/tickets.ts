@@ -1,5 +1,4 @@
 import { type ILeaseTable, InvokeFunction } from "@leasehold/cdk";
-import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
@@ -43,8 +42,8 @@ export class Tickets extends Construct {
       entry: "admit-tickets/handler.ts",
       description: "Admits service tickets, first come, first served.",
       timeout: Duration.seconds(30),
+      leases,
       environment: {
-        [environmentNames.tableName]: leases.tableName,
         [silenceVariable]: String(pace.ticketSilence.toMilliseconds()),
         [limitsVariable]: limits,
         [agentsVariable]: agentNumbers,
@@ -59,7 +58,7 @@ export class Tickets extends Construct {
       entry: "admit-tickets/cleaner.ts",
       description: "Frees the agents whose tickets have not been heard of.",
       timeout: Duration.minutes(1),
-      environment: { [environmentNames.tableName]: leases.tableName },
+      leases,
     });
     leases.grants.useLeases(cleaner, scopeOfKeys);
     leases.grants.listLeases(cleaner);

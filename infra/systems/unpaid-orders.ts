@@ -62,8 +62,8 @@ export class UnpaidOrders extends Construct {
       description:
         "Tells how the runs that close unpaid orders went, and makes up for those that are missing.",
       timeout: Duration.minutes(5),
+      leases,
       environment: {
-        [environmentNames.tableName]: leases.tableName,
         [environmentNames.lockAtMostForMs]: String(pace.tickLease.toMilliseconds()),
         [tableVariable]: shop.tableName,
         [scheduleVariable]: schedule.expressionString,

@@ -1,7 +1,7 @@
 import { environmentNames } from "@leasehold/client/environment";
-import { metricNames } from "@leasehold/client/metrics";
+import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import { Duration, Stack } from "aws-cdk-lib";
-import { Stats } from "aws-cdk-lib/aws-cloudwatch";
+import { type Metric, Stats } from "aws-cdk-lib/aws-cloudwatch";
 import { LambdaFunction as FunctionRuleTarget } from "aws-cdk-lib/aws-events-targets";
 import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
@@ -96,7 +96,7 @@ export class FunctionTarget extends JobTarget {
     const bound = this.#invokedDirectly(job, settings);
     const { undelivered: _, ...runs } = bound.runs;
     // Lambda's errors also count the runs that found the lock held.
-    const failed = { failed: leaseMetric(metricNames.jobFailed, subjectOf(job, settings)) };
+    const failed = { failed: metricsOf(job, settings)(metricNames.jobFailed) };
     return { ...bound, runs: settings.overlap === "queue" ? { ...runs, failed } : runs };
   }
 
@@ -112,13 +112,13 @@ export class FunctionTarget extends JobTarget {
       whenHeld: "wait",
       ...callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
     });
-    const lost = leaseMetric(metricNames.lost, subjectOf(job, settings));
+    const lost = metricsOf(job, settings)(metricNames.lost);
     return { ...bound, runs: { ...bound.runs, lost } };
   }
 
   #invokedDirectly(job: Construct, settings: TargetSettings): IBoundTarget {
     return {
-      runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
+      runs: functionRuns(job, this.#invoked, settings),
       arn: this.#invoked.functionArn,
       grantStart: (grantee) => this.#invoked.grantInvoke(grantee),
       scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
@@ -197,32 +197,26 @@ function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   }
 }
 
-function functionRuns(
-  fn: IFunction,
-  subject: ReturnType<typeof subjectOf>,
-  settings: TargetSettings,
-): JobRunMetrics {
+function functionRuns(job: Construct, fn: IFunction, settings: TargetSettings): JobRunMetrics {
+  const metric = metricsOf(job, settings);
   return {
-    succeeded: leaseMetric(metricNames.jobSucceeded, subject),
+    succeeded: metric(metricNames.jobSucceeded),
     // Lambda counts failures that the handler cannot report: timeouts, crashes, and modules that do not load.
     failed: { failed: fn.metricErrors() },
     undelivered: {
       toDestination: fn.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }),
       toQueue: fn.metric("DeadLetterErrors", { statistic: Stats.SUM }),
     },
-    skipped: leaseMetric(metricNames.jobSkipped, subject),
-    paused: leaseMetric(metricNames.jobPaused, subject),
+    skipped: metric(metricNames.jobSkipped),
+    paused: metric(metricNames.jobPaused),
     // A replaced run loses its lease on purpose, and no metric distinguishes the two cases.
-    ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),
+    ...(settings.overlap === "replace" ? {} : { lost: metric(metricNames.lost) }),
   };
 }
 
-/** The source of the metrics of the job's runs. */
-function subjectOf(
-  job: Construct,
-  { table, jobName }: TargetSettings,
-): { readonly tableName: string; readonly job: string } {
-  return { tableName: table.nameFor(job), job: jobName };
+/** The metrics of the job's runs. */
+function metricsOf(job: Construct, { table, jobName }: TargetSettings): (name: MetricName) => Metric {
+  return (name) => leaseMetric(name, { tableName: table.nameFor(job), job: jobName });
 }
 
 /** Lambda repeats a failed run after 1 minute and after 2 more. If a retry comes too late, its slot is done already. */

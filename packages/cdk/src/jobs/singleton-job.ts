@@ -10,7 +10,6 @@ import { deadLetterQueueOf } from "../dead-letter-queue.ts";
 import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmOnRedriveGuard, alarmsOnHeartbeat } from "../monitoring/lease-alarms.ts";
-import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { aGrantee, checkKind, checkProps, picked } from "../prop-kinds.ts";
 import { type ILeaseTable, leaseMetric } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/state-machine.ts";
@@ -119,9 +118,23 @@ export class SingletonJob extends Construct {
       });
     // A run before these permissions exist would fail, and its event would be lost.
     if (bound.permissions) (this.schedule ?? trigger?.sourceRule)?.node.addDependency(bound.permissions);
-    this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
-    if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
-    if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, alarmSettings(given));
+    const interval = timing.interval ?? maxInterval;
+    const settings = { actions: given.alarmActions ?? [], ...picked(given, "runbookUrl") };
+    this.alarms =
+      given.alarms === false
+        ? undefined
+        : new JobAlarms(this, "Alarms", {
+            jobName: this.jobName,
+            deadLetterQueue: this.deadLetterQueue,
+            metrics: this.runs,
+            // A schedule that is not active runs nothing, and that needs no alarm.
+            ...(maxInterval && given.enabled !== false ? { maxInterval } : {}),
+            ...(interval ? { interval } : {}),
+            ...picked(given, "skipsInARow"),
+            ...settings,
+          });
+    if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, settings);
+    if (this.alarms && bound.keeper) alarmsOnHeartbeat(bound.keeper, settings);
   }
 
   /**
@@ -201,24 +214,6 @@ export class SingletonJob extends Construct {
       input: EventField.fromPath("$"),
     });
   }
-
-  #defineAlarms(
-    props: SingletonJobProps,
-    timing: ScheduleTiming,
-    maxInterval: Duration | undefined,
-  ): JobAlarms {
-    const interval = timing.interval ?? maxInterval;
-    return new JobAlarms(this, "Alarms", {
-      jobName: this.jobName,
-      deadLetterQueue: this.deadLetterQueue,
-      metrics: this.runs,
-      // A schedule that is not active runs nothing, and that needs no alarm.
-      ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
-      ...(interval ? { interval } : {}),
-      ...picked(props, "skipsInARow"),
-      ...alarmSettings(props),
-    });
-  }
 }
 
 /** The dead-letter queue of the queue that triggers a job. */
@@ -229,10 +224,6 @@ function deadLettersOf(queue: (IQueue & Pick<Queue, "deadLetterQueue">) | undefi
     `the queue ${queue.node.path} shows no dead-letter queue, and a message whose runs always fail would come again ` +
       "until it expires: give the queue one; name that of an imported queue as deadLetterQueue",
   );
-}
-
-function alarmSettings(props: SingletonJobProps): AlarmSettings {
-  return { actions: props.alarmActions ?? [], ...picked(props, "runbookUrl") };
 }
 
 /** One missed run is tolerated, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */

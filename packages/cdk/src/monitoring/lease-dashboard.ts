@@ -1,3 +1,4 @@
+import { type MetricName, metricNames } from "@leasehold/client/metrics";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { Duration } from "aws-cdk-lib";
 import {
@@ -80,7 +81,15 @@ export class LeaseDashboard extends Construct {
 const fullWidth = 24;
 const third = { width: fullWidth / 3, height: 6 };
 
+const { acquired, contended, released, takenOver, lost, expired, completionFailed } = metricNames;
+const { waitTime, holdTime } = metricNames;
+
 function tableRows(table: LeaseTable): IWidget[][] {
+  const counts = (...names: MetricName[]): Metric[] => names.map((name) => table.metric(name));
+  const spread = (name: MetricName): Metric[] =>
+    [Stats.p(50), Stats.p(95), Stats.MAXIMUM].map((statistic) =>
+      table.metric(name, { statistic, label: statistic }),
+    );
   const latency = (operation: Operation, statistic: string): Metric =>
     table.table.metricSuccessfulRequestLatency({
       dimensionsMap: { TableName: table.tableName, Operation: operation },
@@ -90,30 +99,14 @@ function tableRows(table: LeaseTable): IWidget[][] {
   return [
     [new TextWidget({ markdown: `# Leases in ${table.tableName}`, width: fullWidth, height: 1 })],
     row(
-      graph("Acquisitions and contention", [
-        table.metricAcquired(),
-        table.metricContended(),
-        table.metricReleased(),
-      ]),
-      graph("Taken over, lost, expired, not recorded as done", [
-        table.metricTakenOver(),
-        table.metricLost(),
-        table.metricExpired(),
-        table.metricCompletionFailed(),
-      ]),
+      graph("Acquisitions and contention", counts(acquired, contended, released)),
+      graph(
+        "Taken over, lost, expired, not recorded as done",
+        counts(takenOver, lost, expired, completionFailed),
+      ),
       graph("Clock skew beyond the allowance (ms)", [table.metricClockSkew({ statistic: Stats.MAXIMUM })]),
     ),
-    row(
-      graph(
-        "Wait time (ms)",
-        spread((props) => table.metricWaitTime(props)),
-      ),
-      graph(
-        "Hold time (ms)",
-        spread((props) => table.metricHoldTime(props)),
-      ),
-      holders(table),
-    ),
+    row(graph("Wait time (ms)", spread(waitTime)), graph("Hold time (ms)", spread(holdTime)), holders(table)),
     row(
       graph("Refused conditional writes", [table.metricConditionalCheckFailedRequests()]),
       graph("Throttled requests", [
@@ -179,12 +172,6 @@ function holders(table: LeaseTable): IWidget {
     ].join("\n"),
     ...third,
   });
-}
-
-function spread(metric: (props: { statistic: string; label: string }) => Metric): Metric[] {
-  return [Stats.p(50), Stats.p(95), Stats.MAXIMUM].map((statistic) =>
-    metric({ statistic, label: statistic }),
-  );
 }
 
 function graph(title: string, left: IMetric[]): GraphWidget {
