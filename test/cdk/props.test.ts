@@ -1,29 +1,8 @@
 // Callers without a type checker: every construct and function refuses a value of another kind by name.
 
-import {
-  alarmOnBacklog,
-  alarmOnEvent,
-  alarmOnLasting,
-  alarmOnRedriveGuard,
-  alarmOnSilence,
-  InvokeFunction,
-  JobAlarms,
-  LeaseDashboard,
-  LeasedWorkflow,
-  LeasedWorkflowAlarms,
-  LeaseHeartbeat,
-  LeaseHeartbeatAlarms,
-  LeaseHistory,
-  LeaseTable,
-  LeaseTableAlarms,
-  LeaseWakeup,
-  LeaseWakeupAlarms,
-  SingletonJob,
-  SingletonJobTarget,
-  SingletonJobTrigger,
-  TaskTrigger,
-} from "@leasehold/cdk";
+import * as cdk from "@leasehold/cdk";
 import { App, Stack } from "aws-cdk-lib";
+import { Construct } from "constructs";
 import { describe, expect, test } from "vitest";
 import {
   aDate,
@@ -35,33 +14,25 @@ import {
   having,
 } from "../../packages/cdk/src/prop-kinds.ts";
 
+const { LeaseHeartbeat, LeaseTable, LeaseTableGrants, LeaseWakeup, SingletonJobTarget, SingletonJobTrigger } =
+  cdk;
+const { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnSilence } = cdk;
+
 const stack = (): Stack =>
   new Stack(new App(), "Test", { env: { account: "111122223333", region: "eu-west-1" } });
-const table = (scope = stack()): LeaseTable => new LeaseTable(scope, "Leases", { stream: true });
+const table = (scope = stack()): cdk.LeaseTable => new LeaseTable(scope, "Leases", { stream: true });
 const refusal = /^\w+ is a symbol: give ./;
 
 describe("props of which each is a symbol are refused by the first one's name, and no props at all too", () => {
-  const constructs = [
-    JobAlarms,
-    LeaseDashboard,
-    LeaseHeartbeat,
-    LeaseHeartbeatAlarms,
-    LeaseHistory,
-    LeaseTable,
-    LeaseTableAlarms,
-    LeaseWakeup,
-    LeaseWakeupAlarms,
-    LeasedWorkflow,
-    LeasedWorkflowAlarms,
-    SingletonJob,
-    TaskTrigger,
-  ];
+  const constructs = Object.values(cdk).filter(
+    (value): value is typeof cdk.LeaseTable =>
+      typeof value === "function" && value.prototype instanceof Construct,
+  );
   const { batchJob, ecsTask, glueJob, workflow } = SingletonJobTarget;
   const makers: readonly [string, (props: never) => unknown][] = [
     ...constructs.map((Made): [string, (props: never) => unknown] => [
       Made.name,
-      (props) =>
-        new (Made as new (scope: Stack, id: string, given: unknown) => unknown)(stack(), "It", props),
+      (props) => new Made(stack(), "It", props),
     ]),
     ...[alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnSilence].map(
       (define): [string, (props: never) => unknown] => [define.name, (props) => define(stack(), "It", props)],
@@ -85,12 +56,16 @@ describe("props of which each is a symbol are refused by the first one's name, a
   });
 });
 
+const grants = Object.getOwnPropertyNames(LeaseTableGrants.prototype).filter(
+  (name) => name !== "constructor",
+) as "useLeases"[];
+
 test.each<[string, (value: never) => unknown]>([
-  ["alarmOnRedriveGuard", (value) => alarmOnRedriveGuard(value)],
-  ["InvokeFunction", (value) => new InvokeFunction(value)],
-  ["SingletonJobTarget.lambda", (value) => SingletonJobTarget.lambda(value)],
-  ["SingletonJobTarget.lockedLambda", (value) => SingletonJobTarget.lockedLambda(value)],
-  ["SingletonJobTarget.stateMachine", (value) => SingletonJobTarget.stateMachine(value)],
+  ["alarmOnRedriveGuard", (value) => cdk.alarmOnRedriveGuard(value)],
+  ["InvokeFunction", (value) => new cdk.InvokeFunction(value)],
+  ["SingletonJobTarget.lambda", SingletonJobTarget.lambda],
+  ["SingletonJobTarget.lockedLambda", SingletonJobTarget.lockedLambda],
+  ["SingletonJobTarget.stateMachine", SingletonJobTarget.stateMachine],
   ["SingletonJobTrigger.queue", (value) => SingletonJobTrigger.queue(value)],
   ["SingletonJobTrigger.rule", (value) => SingletonJobTrigger.rule(value)],
   ["a table's name", (value) => LeaseTable.fromLeaseTableName(stack(), "It", value)],
@@ -98,23 +73,19 @@ test.each<[string, (value: never) => unknown]>([
   ["heartbeat.grantStart", (value) => heartbeat().grantStart(value)],
   ["heartbeat.guard", (value) => heartbeat().guard(value)],
   ["wakeup.serve", (value) => wakeup().serve(value)],
-  ["grants.useLeases", (value) => table().grants.useLeases(value)],
-  ["grants.keepLeases", (value) => table().grants.keepLeases(value)],
-  ["grants.usePrimitives", (value) => table().grants.usePrimitives(value)],
-  ["grants.read", (value) => table().grants.read(value)],
-  ["grants.operate", (value) => table().grants.operate(value)],
-  ["grants.inspect", (value) => table().grants.inspect(value)],
-  ["grants.listLeases", (value) => table().grants.listLeases(value)],
-  ["grants.readStream", (value) => table().grants.readStream(value)],
+  ...grants.map((grant): [string, (value: never) => unknown] => [
+    `grants.${grant}`,
+    (value) => table().grants[grant](value),
+  ]),
 ])("%s refuses a symbol by name", (_, give) => {
   expect(() => give(Symbol("value") as never)).toThrow(refusal);
 });
 
-function heartbeat(scope = stack()): LeaseHeartbeat {
+function heartbeat(scope = stack()): cdk.LeaseHeartbeat {
   return new LeaseHeartbeat(scope, "Heartbeat", { table: table(scope) });
 }
 
-function wakeup(scope = stack()): LeaseWakeup {
+function wakeup(scope = stack()): cdk.LeaseWakeup {
   return new LeaseWakeup(scope, "Wakeup", { table: table(scope) });
 }
 
