@@ -41,32 +41,25 @@ const ofLocks: Refusals = [
   ],
   ["lockAtMostFor is 0: set a time above that, or leave it out", { lockAtMostFor: seconds(0) }],
   [
-    "heartbeat is set for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
-    (world) => ({ ...locked(world), heartbeat: seconds(10), lockAtMostFor: minutes(1) }),
-  ],
-  [
-    "lockAtMostFor is 2 seconds: choose from 3 seconds",
-    (world) => ({ ...locked(world), lockAtMostFor: seconds(2) }),
-  ],
-];
-
-const ofPermits: Refusals = [
-  [
-    "permits is set, and a semaphore has no slots, by which a trigger that is delivered",
-    (world) => ({ ...locked(world), permits: 2 }),
-  ],
-  [
-    'permits is set with overlap: "replace", and nothing tells runs of a permit that is free again: choose "skip"',
-    (world) => ({ ...locked(world), permits: 2, once: false, overlap: "replace" }),
-  ],
-  [
-    "permits is 501: set a whole number from 1 to 500",
-    (world) => ({ ...locked(world), permits: 501, once: false }),
-  ],
-  [
     "permits is set, and no workflow holds the lock of such a target's runs: use SingletonJobTarget.lockedLambda",
     { permits: 2, once: false },
   ],
+];
+
+const ofLockedFunctions: Refusals = [
+  [
+    "heartbeat is set for work that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
+    { heartbeat: seconds(10), lockAtMostFor: minutes(1) },
+  ],
+  ["lockAtMostFor is 2 seconds: choose from 3 seconds", { lockAtMostFor: seconds(2) }],
+  ["permits is set, and a semaphore has no slots, by which a trigger that is delivered", { permits: 2 }],
+  [
+    'permits is set with overlap: "replace", and nothing tells runs of a permit that is free again: choose "skip"',
+    { permits: 2, once: false, overlap: "replace" },
+  ],
+  ["permits is 501: set a whole number from 1 to 500", { permits: 501, once: false }],
+  ["lockAtMostFor is known at deployment only, and a state machine's", { lockAtMostFor: later }],
+  ["lockAtLeastFor is known at deployment only, and a state machine's", { lockAtLeastFor: laterMs }],
 ];
 
 const ofWaiting: Refusals = [
@@ -80,11 +73,6 @@ const ofWaiting: Refusals = [
     { overlap: "queue" },
   ],
   [
-    // An event does not come again.
-    'overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',
-    (world) => ({ ...locked(world), trigger: world.rule() }),
-  ],
-  [
     'wakeup is set, but no run waits: leave it out, or set overlap: "queue"',
     (world) => ({ wakeup: world.wakeup() }),
   ],
@@ -96,6 +84,10 @@ const ofWaiting: Refusals = [
 ];
 
 const ofSchedules: Refusals = [
+  [
+    "schedule is undefined: give a ScheduleExpression, or a queue or an event rule as trigger",
+    { schedule: undefined },
+  ],
   ["maxInterval is 1 minute, but the job runs every 5 minutes", { maxInterval: minutes(1) }],
   [
     "maxInterval is 7 days, but an alarm can watch for 6 days without a run at most",
@@ -139,34 +131,28 @@ const ofExpressions: Refusals = [
 
 const unstarted =
   "trigger is a queue, which cannot start this target: a message is deleted when the run has been started";
-const ofTriggers: Refusals = [
-  ["schedule and trigger are both set", (world) => ({ schedule: everyFiveMinutes, trigger: world.queue() })],
-  [
-    "schedule is undefined: give a ScheduleExpression, or a queue or an event rule as trigger",
-    { schedule: undefined },
-  ],
-  [
-    "once is true, but a slot that is done excludes all earlier ones",
-    (world) => ({ trigger: world.queue(), once: true }),
-  ],
+const ofQueues: Refusals = [
+  ["schedule and trigger are both set", { schedule: everyFiveMinutes }],
+  ["once is true, but a slot that is done excludes all earlier ones", { once: true }],
   [
     'overlap is "replace", but the message of a run that is replaced would be deleted',
-    (world) => ({ trigger: world.queue(), overlap: "replace" }),
+    { overlap: "replace" },
   ],
-  ["wakeup is set, but no run waits", (world) => ({ trigger: world.queue(), wakeup: world.wakeup() })],
+  ["wakeup is set, but no run waits", (world) => ({ wakeup: world.wakeup() })],
   [
     "the queue Test/Endless shows no dead-letter queue",
     ({ stack }) => ({ trigger: SingletonJobTrigger.queue(new Queue(stack, "Endless")) }),
   ],
-  ["maxEventAge is set for a queue", (world) => ({ trigger: world.queue(), maxEventAge: hours(1) })],
-  ["enabled is set for a rule", (world) => ({ trigger: world.rule(), enabled: false })],
-  ["input is set for a rule", (world) => ({ trigger: world.rule(), input: 1 })],
-  [
-    "timeWindow is set without a schedule",
-    (world) => ({ trigger: world.rule(), timeWindow: TimeWindow.flexible(minutes(5)) }),
-  ],
-  [unstarted, (world) => ({ ...locked(world), trigger: world.queue() })],
-  [unstarted, (world) => ({ target: workflow(world.workflow()), trigger: world.queue() })],
+  ["maxEventAge is set for a queue", { maxEventAge: hours(1) }],
+  [unstarted, locked],
+  [unstarted, (world) => ({ target: workflow(world.workflow()) })],
+];
+const ofRules: Refusals = [
+  // An event does not come again.
+  ['overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup', locked],
+  ["enabled is set for a rule", { enabled: false }],
+  ["input is set for a rule", { input: 1 }],
+  ["timeWindow is set without a schedule", { timeWindow: TimeWindow.flexible(minutes(5)) }],
 ];
 
 const ofWorkflow = {
@@ -235,36 +221,30 @@ const ofValuesKnownLater: Refusals = [
       "function reads: give it as Duration.millis(...), or as a plain number",
     { heartbeat: minutes(1), lockAtMostFor: minutes(3), [prop]: later },
   ]),
-  [
-    "lockAtMostFor is known at deployment only, and a state machine's",
-    (world) => ({ ...locked(world), lockAtMostFor: later }),
-  ],
-  [
-    "lockAtLeastFor is known at deployment only, and a state machine's",
-    (world) => ({ ...locked(world), lockAtLeastFor: laterMs }),
-  ],
   ["maxEventAge is known at deployment only, and how often to try again", { maxEventAge: later }],
   ["maxInterval is known at deployment only, and the alarms' periods", { maxInterval: later }],
   ["retryAttempts is known at deployment only: set a whole number from 0", { retryAttempts: sixty }],
   ["skipsInARow is known at deployment only: set a whole number above 0", { skipsInARow: sixty }],
 ];
 
-describe.each(
-  Object.entries({
-    ofLocks,
-    ofPermits,
-    ofWaiting,
-    ofSchedules,
-    ofExpressions,
-    ofTriggers,
-    ofWorkflows,
-    ofFunctions,
-    ofValuesKnownLater,
-  }),
-)("props %s", (_, refusals) => {
+type Groups = Readonly<Record<string, readonly [Refusals, ((world: JobWorld) => JobProps)?]>>;
+const groups: Groups = {
+  "of a lock": [ofLocks],
+  "of a locked function": [ofLockedFunctions, locked],
+  "of waiting runs": [ofWaiting],
+  "of a schedule": [ofSchedules],
+  "of its expression": [ofExpressions],
+  "of a queue": [ofQueues, (world) => ({ trigger: world.queue() })],
+  "of a rule": [ofRules, (world) => ({ trigger: world.rule() })],
+  "of a workflow": [ofWorkflows],
+  "of a function": [ofFunctions],
+  "known at deployment only": [ofValuesKnownLater],
+};
+describe.each(Object.entries(groups))("props %s", (_, [refusals, base]) => {
   test.each(refusals)("are refused: %s", (message, props) => {
     const world = new JobWorld();
-    expect(() => world.job(typeof props === "function" ? props(world) : props)).toThrow(message);
+    const given = () => ({ ...base?.(world), ...(typeof props === "function" ? props(world) : props) });
+    expect(() => world.job(given())).toThrow(message);
   });
 });
 
