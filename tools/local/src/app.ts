@@ -4,7 +4,7 @@ import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts
 import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
 import type { BusEvent } from "./services/event-bus.ts";
 import { type Fired, firingOf } from "./services/schedules.ts";
-import type { ExecutionDescription } from "./state-machines/events.ts";
+import type { ExecutionDescription, Failure } from "./state-machines/events.ts";
 import type { ExecutionHistory } from "./state-machines/history.ts";
 
 /**
@@ -105,17 +105,9 @@ export class LocalApp implements AsyncDisposable {
   }
 
   /** Starts an execution of a state machine. Throws StatesError with the names of the Step Functions API. */
-  startExecution(
-    id: string,
-    input: unknown = {},
-    name?: string,
-  ): { readonly executionArn: string; readonly startDate: string } {
+  startExecution(id: string, input: unknown = {}, name?: string): { readonly executionArn: string } {
     const { arn } = findResource("state machine", this.spec.stateMachines, id);
-    return this.#parts.machines.start({
-      stateMachineArn: arn,
-      input,
-      ...(name === undefined ? {} : { name }),
-    });
+    return this.#parts.machines.start({ stateMachineArn: arn, input, name });
   }
 
   /** The executions of a state machine, or of all, in the order of their start. */
@@ -136,10 +128,7 @@ export class LocalApp implements AsyncDisposable {
   }
 
   /** Stops an execution; one that has ended stays as it is. */
-  stopExecution(
-    executionArn: string,
-    reason: { readonly error?: string; readonly cause?: string } = {},
-  ): void {
+  stopExecution(executionArn: string, reason: Failure = {}): void {
     this.#parts.machines.stop(executionArn, reason);
   }
 
@@ -158,7 +147,7 @@ export class LocalApp implements AsyncDisposable {
 
   /** Every event that was put on a bus, the oldest first. */
   get events(): readonly BusEvent[] {
-    return this.#parts.bus.events;
+    return this.#parts.events;
   }
 
   /** The messages of a queue, the oldest first. Nothing takes them out. */

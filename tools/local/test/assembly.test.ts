@@ -89,7 +89,8 @@ describe("resources", () => {
   });
 
   test.each(["ENABLED", "DISABLED"])("a rule in the state %s starts what it would on AWS", (State) => {
-    const [rule] = specOf("AWS::Events::Rule", { State, EventPattern: {}, Targets: [{ Arn: "arn" }] }).rules;
+    const EventPattern = { source: ["aws.states"] };
+    const [rule] = specOf("AWS::Events::Rule", { State, EventPattern, Targets: [{ Arn: "arn" }] }).rules;
     expect(rule?.targets).toHaveLength(State === "ENABLED" ? 1 : 0);
   });
 
@@ -105,6 +106,7 @@ describe("resources", () => {
     ],
     ["that reads no table's stream", "AWS::Lambda::EventSourceMapping", tableStream, /not arn:aws:sqs/],
     ["with an index", "AWS::DynamoDB::Table", { GlobalSecondaryIndexes: [] }, /GlobalSecondaryIndexes/],
+    ["that is a rule of the app's own events", "AWS::Events::Rule", { EventPattern: {} }, /aws\.states/],
     ["that is a rule with a schedule", "AWS::Events::Rule", { ScheduleExpression: "" }, /ScheduleExpression/],
   ])("one %s is refused, and named", (_what, type, properties, problem) => {
     expect(() => specOf(type, properties)).toThrow(UnsupportedResourceError);

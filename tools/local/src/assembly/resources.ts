@@ -179,9 +179,13 @@ export function scheduleSpec(name: ResourceName, properties: Properties): Schedu
   };
 }
 
-/** Reads AWS::Events::Rule, on the default bus. One that is a schedule is not run here. */
+/** Reads AWS::Events::Rule. Of events those of Step Functions alone come to rules here; a schedule is not run. */
 export function ruleSpec(name: ResourceName, properties: Properties): RuleSpec {
   properties.refuse("ScheduleExpression", "EventBusName");
+  const sources = properties.object("EventPattern").list("source");
+  if (sources.join() !== "aws.states") {
+    return properties.unsupported("a rule gets the events of aws.states here, and no others");
+  }
   return {
     ...name,
     pattern: properties.raw("EventPattern") as JsonObject,

@@ -1,18 +1,14 @@
-// EventBridge: a bus of events of the app, which are kept, and of the services; and rules, which pass them on.
+// EventBridge: what PutEvents brings is kept, and rules pass on what Step Functions tells of its executions.
 
 import type { RuleSpec, RuleTargetSpec } from "../assembly/types.ts";
 import { compileFilters } from "../streams/filter.ts";
 
-/** An event on a bus. */
+/** An event that was put on a bus. */
 export interface BusEvent {
-  readonly id: string;
   readonly source: string;
   readonly detailType: string;
   readonly detail: unknown;
   readonly eventBusName: string;
-  readonly resources: readonly string[];
-  /** ISO 8601, in UTC. */
-  readonly time: string;
 }
 
 /** An entry of PutEvents. */
@@ -22,62 +18,16 @@ export interface PutEntry {
   /** JSON. */
   readonly Detail: string;
   readonly EventBusName?: string;
-  readonly Resources?: readonly string[];
 }
 
-const defaultBus = "default";
-
-/** EventBridge on this machine: takes events, keeps what PutEvents brought, and calls its listeners. */
-export class EventBus {
-  readonly #listeners = new Set<(event: BusEvent) => void>();
-  readonly #events: BusEvent[] = [];
-  readonly #now: () => number;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  /** Every event so far, the oldest first. */
-  get events(): readonly BusEvent[] {
-    return this.#events;
-  }
-
-  /** Listens to every event: from PutEvents, and from the services themselves. Returns how to end it. */
-  subscribe(listener: (event: BusEvent) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  /** Publishes an event of a service's own. It is not kept, since the app did not put it. */
-  publish(event: Pick<BusEvent, "source" | "detailType" | "detail" | "resources">): void {
-    this.#pass({ ...event, id: crypto.randomUUID(), eventBusName: defaultBus, time: this.#time() });
-  }
-
-  /** PutEvents: keeps the events, and gives their ids. */
-  put(entries: readonly PutEntry[]): string[] {
-    return entries.map(({ Source, DetailType, Detail, EventBusName = defaultBus, Resources = [] }) => {
-      const event: BusEvent = {
-        id: crypto.randomUUID(),
-        source: Source,
-        detailType: DetailType,
-        detail: JSON.parse(Detail),
-        eventBusName: EventBusName.replace(/^.*event-bus\//, ""),
-        resources: Resources,
-        time: this.#time(),
-      };
-      this.#events.push(event);
-      this.#pass(event);
-      return event.id;
-    });
-  }
-
-  #pass(event: BusEvent): void {
-    for (const listener of this.#listeners) listener(event);
-  }
-
-  #time(): string {
-    return new Date(this.#now()).toISOString();
-  }
+/** The event of an entry. */
+export function busEvent({ Source, DetailType, Detail, EventBusName = "default" }: PutEntry): BusEvent {
+  return {
+    source: Source,
+    detailType: DetailType,
+    detail: JSON.parse(Detail),
+    eventBusName: EventBusName.replace(/^.*event-bus\//, ""),
+  };
 }
 
 /** What rules work with. */
@@ -93,50 +43,30 @@ interface RulePorts {
  *
  * Throws UnsupportedFilterError for a pattern that is not known here.
  */
-export function eventRules(rules: readonly RuleSpec[], ports: RulePorts): (event: BusEvent) => void {
+export function eventRules(
+  rules: readonly RuleSpec[],
+  { send, onError }: RulePorts,
+): (event: object) => void {
   const compiled = rules.map((rule) => ({ rule, matches: compileFilters([rule.pattern]) }));
   return (event) => {
-    for (const { rule, matches } of compiled) {
-      const envelope = envelopeOf(event, rule);
-      if (event.eventBusName !== defaultBus || !matches(envelope)) continue;
+    for (const { rule } of compiled.filter(({ matches }) => matches(event))) {
       for (const target of rule.targets) {
         try {
-          ports.send(target.arn, inputOf(target, envelope));
+          send(target.arn, inputOf(target, event));
         } catch (error) {
-          ports.onError(rule, error);
+          onError(rule, error);
         }
       }
     }
   };
 }
 
-/** An event as a rule and its targets see it: it comes from the rule's own account. */
-function envelopeOf(event: BusEvent, { arn }: RuleSpec): Record<string, unknown> {
-  const [, , , region, account] = arn.split(":");
-  const { id, source, detailType, detail, resources, time } = event;
-  const whole = time.replace(/\.\d+Z$/, "Z");
-  return {
-    version: "0",
-    id,
-    "detail-type": detailType,
-    source,
-    account,
-    time: whole,
-    region,
-    resources,
-    detail,
-  };
-}
-
-function inputOf({ template, paths }: RuleTargetSpec, envelope: unknown): string {
-  if (template === undefined) return JSON.stringify(envelope);
-  return template.replace(/<([\w.-]+)>/g, (placeholder, name: string, offset: number) => {
+/** Placeholders stand for values: the CDK takes the quotes away that a text would have. */
+function inputOf({ template, paths }: RuleTargetSpec, event: object): string {
+  if (template === undefined) return JSON.stringify(event);
+  return template.replace(/<([\w.-]+)>/g, (placeholder, name: string) => {
     const path = paths[name];
-    if (path === undefined) return placeholder;
-    const value = at(path, envelope) ?? "";
-    // A placeholder within a text is filled in as it is; one that stands for a value becomes JSON.
-    const quotes = template.slice(0, offset).replaceAll(/\\./g, "").split('"').length - 1;
-    return quotes % 2 === 1 && typeof value === "string" ? value : JSON.stringify(value);
+    return path === undefined ? placeholder : JSON.stringify(at(path, event) ?? "");
   });
 }
 

@@ -4,6 +4,7 @@ import * as sdk from "@aws-sdk/client-dynamodb";
 import { functionNameOf } from "../assembly/resolve.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { StatesError } from "../state-machines/errors.ts";
+import { described } from "../state-machines/events.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
 import type { Members, Operations } from "./operations.ts";
 
@@ -133,20 +134,14 @@ async function runExecution(
   const started = perform(stepFunctions, "startExecution", camelCase(request), "StepFunctions");
   const executionArn = String(started.executionArn);
   // Step Functions stops the child of a task that has ended without it.
-  const stop = (): void => void machines.stop(executionArn, {});
+  const stop = (): void => void machines.stop(executionArn);
   signal.addEventListener("abort", stop, { once: true });
-  const { startDate, stopDate, redriveDate, ...child } = await machines.finished(executionArn);
+  const child = await machines.finished(executionArn);
   signal.removeEventListener("abort", stop);
-  const described = pascalCase({
-    ...child,
-    inputDetails: { Included: true },
-    ...(child.output === undefined ? {} : { outputDetails: { Included: true } }),
-    startDate: Date.parse(startDate),
-    ...(stopDate === undefined ? {} : { stopDate: Date.parse(stopDate) }),
-    ...(redriveDate === undefined ? {} : { redriveDate: Date.parse(redriveDate) }),
-  });
-  if (child.status === "SUCCEEDED") return described;
-  throw new StatesError("States.TaskFailed", JSON.stringify(described));
+  const { status, input, output } = child;
+  const answer = pascalCase({ ...described(child, Date.parse), input, output });
+  if (status === "SUCCEEDED") return answer;
+  throw new StatesError("States.TaskFailed", JSON.stringify(answer));
 }
 
 function messageOf(error: unknown): string {

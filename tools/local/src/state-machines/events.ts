@@ -2,8 +2,14 @@
 
 export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED" | "TIMED_OUT";
 
+/** What an execution, a task or a state failed with. */
+export interface Failure {
+  readonly error?: string | undefined;
+  readonly cause?: string | undefined;
+}
+
 /** What is known of an execution. Input and output are plain JSON values, times ISO texts. */
-export interface ExecutionDescription {
+export interface ExecutionDescription extends Failure {
   readonly executionArn: string;
   readonly stateMachineArn: string;
   readonly name: string;
@@ -13,13 +19,10 @@ export interface ExecutionDescription {
   /** How many times it was redriven. */
   readonly redriveCount: number;
   /** The latest time; only when it was redriven. */
-  readonly redriveDate?: string;
+  readonly redriveDate?: string | undefined;
   readonly input: unknown;
   /** Only when it succeeded. */
   readonly output?: unknown;
-  /** Only when it failed, or was stopped with one. */
-  readonly error?: string;
-  readonly cause?: string;
 }
 
 /** What happens in the executions, for a display. */
@@ -31,45 +34,47 @@ export type StateMachineEvent = {
   | { readonly type: "redriven"; readonly redriveCount: number }
   | { readonly type: "entered" | "exited"; readonly stateName: string }
   /** An attempt of a state failed; what follows is a retry, a catcher or the end. */
-  | { readonly type: "failed"; readonly stateName: string; readonly error: string; readonly cause?: string }
+  | ({ readonly type: "failed"; readonly stateName: string; readonly error: string } & Failure)
   | { readonly type: "retried"; readonly stateName: string; readonly error: string; readonly delayMs: number }
-  | {
-      readonly type: "finished";
-      readonly status: Exclude<ExecutionStatus, "RUNNING">;
-      readonly error?: string;
-      readonly cause?: string;
-    }
+  | ({ readonly type: "finished"; readonly status: Exclude<ExecutionStatus, "RUNNING"> } & Failure)
 );
 
 /** Listens to the executions. What it throws surfaces as an uncaught exception: a display must not change what it shows. */
 export type StateMachineListener = (event: StateMachineEvent) => void;
 
+/** An execution in the members of DescribeExecution: data as JSON, and each time as the caller has times. */
+export function described(
+  { input, output, ...metadata }: ExecutionDescription,
+  time: (iso: string) => unknown,
+): Readonly<Record<string, unknown>> {
+  const members = Object.entries(metadata).map(([name, value]) => [
+    name,
+    value !== undefined && name.endsWith("Date") ? time(String(value)) : value,
+  ]);
+  return {
+    ...Object.fromEntries(members),
+    input: JSON.stringify(input),
+    inputDetails: { included: true },
+    ...(output === undefined ? {} : { output: JSON.stringify(output), outputDetails: { included: true } }),
+  };
+}
+
 /** What Step Functions tells EventBridge when an execution has started or ended; there, without data that is too large. */
 export function statusEvent(execution: ExecutionDescription): {
-  readonly source: string;
-  readonly detailType: string;
-  readonly resources: readonly string[];
   readonly detail: Readonly<Record<string, unknown>>;
 } {
-  const { executionArn, stateMachineArn, name, status, startDate, stopDate, error, cause } = execution;
-  const { input, output } = execution;
-  return {
+  const [, , , region, account] = execution.executionArn.split(":");
+  const absent = { stopDate: null, output: null, outputDetails: null, error: null, cause: null };
+  const event = {
+    version: "0",
+    id: crypto.randomUUID(),
+    "detail-type": "Step Functions Execution Status Change",
     source: "aws.states",
-    detailType: "Step Functions Execution Status Change",
-    resources: [executionArn],
-    detail: {
-      executionArn,
-      stateMachineArn,
-      name,
-      status,
-      startDate: Date.parse(startDate),
-      stopDate: stopDate === undefined ? null : Date.parse(stopDate),
-      input: JSON.stringify(input),
-      inputDetails: { included: true },
-      output: output === undefined ? null : JSON.stringify(output),
-      outputDetails: output === undefined ? null : { included: true },
-      error: error ?? null,
-      cause: cause ?? null,
-    },
+    account,
+    time: new Date().toISOString().replace(/\.\d+Z$/, "Z"),
+    region,
+    resources: [execution.executionArn],
+    detail: { ...absent, ...described(execution, Date.parse) },
   };
+  return event;
 }

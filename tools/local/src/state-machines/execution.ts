@@ -3,7 +3,7 @@
 import { callAfter } from "@leasehold/client/internal";
 import type { StateMachineDefinition } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
-import type { ExecutionDescription, ExecutionStatus } from "./events.ts";
+import type { ExecutionDescription, ExecutionStatus, Failure } from "./events.ts";
 import { History } from "./history.ts";
 import { runGraph } from "./run-graph.ts";
 import type { BranchCheckpoint, Interpreter, RunningExecution } from "./state-run.ts";
@@ -16,8 +16,9 @@ export interface DefinedMachine {
   readonly definition: StateMachineDefinition;
 }
 
-type Ending = Pick<ExecutionDescription, "output" | "error" | "cause"> & {
+type Ending = Failure & {
   readonly status: Exclude<ExecutionStatus, "RUNNING">;
+  readonly output?: unknown;
 };
 
 const lastEvent: Readonly<Record<Ending["status"], string>> = {
@@ -117,11 +118,7 @@ export class Execution implements RunningExecution {
       if (thrown instanceof Interrupted) return;
       const { error, cause } = toStatesError(thrown);
       // Fail need not name its error.
-      this.end({
-        status: "FAILED",
-        ...(error === "" ? {} : { error }),
-        ...(cause === undefined ? {} : { cause }),
-      });
+      this.end({ status: "FAILED", error: error || undefined, cause });
     }
   }
 
@@ -143,7 +140,7 @@ export class Execution implements RunningExecution {
       name: this.name,
       startDate: this.startDate,
       redriveCount: this.redriveCount,
-      ...(this.redriveDate === undefined ? {} : { redriveDate: this.redriveDate }),
+      redriveDate: this.redriveDate,
       input: this.input,
       status: "RUNNING",
       ...this.#ending,

@@ -6,7 +6,7 @@ import type { Clock } from "@leasehold/client";
 import { callListener } from "../program-errors.ts";
 import { statesLimits, supportedDefinition } from "./definition.ts";
 import { StatesError } from "./errors.ts";
-import type { ExecutionDescription, StateMachineListener } from "./events.ts";
+import type { ExecutionDescription, Failure, StateMachineListener } from "./events.ts";
 import { type DefinedMachine, Execution } from "./execution.ts";
 import type { ExecutionHistory } from "./history.ts";
 import { asPayload, Evaluator } from "./jsonata.ts";
@@ -60,9 +60,6 @@ export class StateMachines {
    */
   define(machine: { readonly arn: string; readonly name: string; readonly definition: unknown }): void {
     const { arn, name } = machine;
-    if (!/^arn:[^:]+:states:[^:]*:[^:]*:stateMachine:[^:]+$/.test(arn)) {
-      throw new StatesError("InvalidArn", `not the ARN of a state machine: ${arn}`);
-    }
     this.#machines.set(arn, { arn, name, definition: supportedDefinition(name, machine.definition) });
   }
 
@@ -71,19 +68,20 @@ export class StateMachines {
    *
    * @param request.input a plain JSON value. @default {}
    * @param request.name at most 80 characters, without spaces, colons and other special ones. @default a UUID
-   * @throws StatesError `StateMachineDoesNotExist`, `InvalidName`, `InvalidExecutionInput`, or
+   * @throws StatesError `StateMachineDoesNotExist`, `InvalidName`, `States.DataLimitExceeded`, or
    *   `ExecutionAlreadyExists` for a name that had another input, or whose execution has ended
    */
-  start(request: { readonly stateMachineArn: string; readonly name?: string; readonly input?: unknown }): {
-    readonly executionArn: string;
-    readonly startDate: string;
-  } {
+  start(request: {
+    readonly stateMachineArn: string;
+    readonly name?: string | undefined;
+    readonly input?: unknown;
+  }): { readonly executionArn: string; readonly startDate: string } {
     if (this.#closed) throw new StatesError("StateMachineDeleting", "the state machines were closed");
     const { stateMachineArn, name = randomUUID(), input = {} } = request;
     const machine = this.#machines.get(stateMachineArn);
     if (machine === undefined) throw new StatesError("StateMachineDoesNotExist", stateMachineArn);
     checkName(name);
-    const execution = new Execution(this.#interpreter, machine, name, checkInput(input));
+    const execution = new Execution(this.#interpreter, machine, name, asPayload(input, "The input"));
     const { arn: executionArn, startDate } = this.#existing(execution) ?? this.#launch(execution);
     return { executionArn, startDate };
   }
@@ -98,17 +96,9 @@ export class StateMachines {
    *
    * @throws StatesError `ExecutionDoesNotExist`
    */
-  stop(
-    executionArn: string,
-    reason: { readonly error?: string; readonly cause?: string } = {},
-  ): { readonly stopDate: string } {
-    const { error, cause } = reason;
+  stop(executionArn: string, reason: Failure = {}): { readonly stopDate: string } {
     const execution = this.#execution(executionArn);
-    execution.end({
-      status: "ABORTED",
-      ...(error === undefined ? {} : { error }),
-      ...(cause === undefined ? {} : { cause }),
-    });
+    execution.end({ status: "ABORTED", ...reason });
     return { stopDate: execution.describe().stopDate ?? "" };
   }
 
@@ -119,21 +109,19 @@ export class StateMachines {
    * @throws StatesError `ExecutionDoesNotExist`, or `ExecutionNotRedrivable` with the reason as its cause
    */
   redrive(executionArn: string): { readonly redriveDate: string } {
-    if (this.#closed) throw new StatesError("ExecutionNotRedrivable", "the state machines were closed");
     const execution = this.#execution(executionArn);
     execution.redrive();
     return { redriveDate: execution.redriveDate ?? "" };
   }
 
-  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken`, `InvalidOutput` */
+  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist` */
   sendTaskSuccess(token: string, output: unknown): void {
     const waiter = this.#interpreter.tokens.waiter(token);
-    waiter.succeed(checked(() => asPayload(output, "The output"), "InvalidOutput"));
+    waiter.succeed(asPayload(output, "The output"));
   }
 
-  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken` */
-  sendTaskFailure(token: string, failure: { readonly error?: string; readonly cause?: string } = {}): void {
-    const { error = "States.TaskFailed", cause } = failure;
+  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist` */
+  sendTaskFailure(token: string, { error = "States.TaskFailed", cause }: Failure): void {
     this.#interpreter.tokens.waiter(token).fail(new StatesError(error, cause));
   }
 
@@ -189,18 +177,5 @@ function checkName(name: string): void {
   const refused = /[\s<>{}[\]?*"#%\\^|~`$&,;:/\u0000-\u001f\u007f-\u009f]/;
   if (name === "" || name.length > statesLimits.nameLength || refused.test(name)) {
     throw new StatesError("InvalidName", `Invalid Name: '${name}'`);
-  }
-}
-
-function checkInput(input: unknown): unknown {
-  return checked(() => asPayload(input, "The input"), "InvalidExecutionInput");
-}
-
-/** The name that the API gives to a payload that it refuses. */
-function checked(read: () => unknown, name: string): unknown {
-  try {
-    return read();
-  } catch (error) {
-    throw new StatesError(name, error instanceof StatesError ? error.cause : String(error));
   }
 }

@@ -136,7 +136,7 @@ export function contextOf(run: StateRun, extra: Readonly<Record<string, unknown>
       RoleArn: `arn:aws:iam::${machine.arn.split(":")[4]}:role/${machine.name}`,
       StartTime: execution.startDate,
       RedriveCount: execution.redriveCount,
-      ...(execution.redriveDate === undefined ? {} : { RedriveTime: execution.redriveDate }),
+      RedriveTime: execution.redriveDate,
     },
     State: { Name: run.name, EnteredTime: run.enteredTime, RetryCount: run.retryCount },
     StateMachine: { Id: machine.arn, Name: machine.name },
@@ -162,5 +162,5 @@ export function publish({ branch: { execution } }: StateRun, event: Bare<StateMa
 /** Tells the listener that an attempt failed. */
 export function publishFailure(run: StateRun, { error, cause }: StatesError): void {
   const { name: stateName } = run;
-  publish(run, { type: "failed", stateName, error, ...(cause === undefined ? {} : { cause }) });
+  publish(run, { type: "failed", stateName, error, cause });
 }

@@ -58,17 +58,14 @@ export class TaskTokens {
     if (this.#waiting.delete(token)) this.#closed.add(token);
   }
 
-  /** @throws StatesError `TaskTimedOut` for a task that is over, `TaskDoesNotExist`, `InvalidToken` */
+  /** @throws StatesError `TaskTimedOut` for a task that is over, `TaskDoesNotExist` for any other token */
   waiter(token: string): Waiter {
     const waiter = this.#waiting.get(token);
     if (waiter !== undefined) return waiter;
     if (this.#closed.has(token)) {
       throw new StatesError("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'");
     }
-    if (typeof token === "string" && /^[\w-]{64}$/.test(token)) {
-      throw new StatesError("TaskDoesNotExist", "no task waits for this token");
-    }
-    throw new StatesError("InvalidToken", "Invalid Token: 'Invalid token'");
+    throw new StatesError("TaskDoesNotExist", "no task waits for this token");
   }
 }
 
