@@ -20,10 +20,6 @@ export const programs: Readonly<Record<string, Readonly<Record<string, Program>>
       what: "writes docs/costs.md, requests.md and scale.md: after a change of a state machine, an alarm, a schedule or a request",
       run: async () => (await import("./bench/costs/report.ts")).writeCosts(),
     },
-    cycles: {
-      what: "what a cycle of the client costs beside two bare writes, and beside its own two requests by hand: 1 minute",
-      run: async () => (await import("./bench/cycles.ts")).benchCycles(),
-    },
     "stack-size": {
       what: "writes the table of docs/limits.md: after a change of what a job, a keeper or an alarm deploys",
       run: async () => (await import("./bench/stack-size.ts")).writeStackSizes(),
