@@ -3,7 +3,7 @@
  * single executable application. For the system and the processor on which it is made.
  */
 import { execFile } from "node:child_process";
-import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtempDisposable, readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -26,37 +26,34 @@ export async function makeBinary(folder: string): Promise<string> {
     );
   await installOwn("tools/packaging/binary");
   await mkdir(folder, { recursive: true });
-  const temporary = await mkdtemp(join(tmpdir(), "leasehold-binary-"));
-  try {
-    const main = join(temporary, "leasehold.cjs");
-    const output = join(temporary, "leasehold.blob");
-    const packages = await bundle(main);
-    const settings = join(temporary, "settings.json");
-    await writeFile(
-      settings,
-      JSON.stringify({ main, output, disableExperimentalSEAWarning: true, useCodeCache: true }),
-    );
-    const executable = join(node, "bin/node");
-    await run(executable, ["--experimental-sea-config", settings]);
-    const made = join(temporary, "leasehold");
-    await copyFile(executable, made);
-    await run(executable, [
-      join(own, "postject/dist/cli.js"),
-      made,
-      "NODE_SEA_BLOB",
-      output,
-      "--sentinel-fuse",
-      fuse,
-    ]);
-    await chmod(made, 0o755);
-    await run(made, ["--version"]);
-    await writeFile(join(folder, "LICENSES.txt"), await licences(packages));
-    const program = join(folder, "leasehold");
-    await copyFile(made, program);
-    return program;
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+  await using parts = await mkdtempDisposable(join(tmpdir(), "leasehold-binary-"));
+  const temporary = parts.path;
+  const main = join(temporary, "leasehold.cjs");
+  const output = join(temporary, "leasehold.blob");
+  const packages = await bundle(main);
+  const settings = join(temporary, "settings.json");
+  await writeFile(
+    settings,
+    JSON.stringify({ main, output, disableExperimentalSEAWarning: true, useCodeCache: true }),
+  );
+  const executable = join(node, "bin/node");
+  await run(executable, ["--experimental-sea-config", settings]);
+  const made = join(temporary, "leasehold");
+  await copyFile(executable, made);
+  await run(executable, [
+    join(own, "postject/dist/cli.js"),
+    made,
+    "NODE_SEA_BLOB",
+    output,
+    "--sentinel-fuse",
+    fuse,
+  ]);
+  await chmod(made, 0o755);
+  await run(made, ["--version"]);
+  await writeFile(join(folder, "LICENSES.txt"), await licences(packages));
+  const program = join(folder, "leasehold");
+  await copyFile(made, program);
+  return program;
 }
 
 /** Bundles the command into one file, and gives the folders of the packages that are in it. */

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -38,20 +38,16 @@ export async function copyPrepared(name: string, copy: string): Promise<void> {
 export async function packAll(destination: string): Promise<ReadonlyMap<string, string>> {
   await build();
   await mkdir(destination, { recursive: true });
-  const copies = await mkdtemp(join(tmpdir(), "leasehold-pack-"));
+  await using copies = await mkdtempDisposable(join(tmpdir(), "leasehold-pack-"));
   const archives = new Map<string, string>();
-  try {
-    for (const name of await publishedPackages()) {
-      const copy = join(copies, name);
-      await copyPrepared(name, copy);
-      const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", destination];
-      const { stdout } = await npm(args, copy);
-      const [packed] = JSON.parse(stdout) as readonly { readonly name: string; readonly filename: string }[];
-      if (packed === undefined) throw new Error(`npm packed nothing of ${name}: ${stdout}`);
-      archives.set(packed.name, join(destination, packed.filename));
-    }
-  } finally {
-    await rm(copies, { recursive: true, force: true });
+  for (const name of await publishedPackages()) {
+    const copy = join(copies.path, name);
+    await copyPrepared(name, copy);
+    const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", destination];
+    const { stdout } = await npm(args, copy);
+    const [packed] = JSON.parse(stdout) as readonly { readonly name: string; readonly filename: string }[];
+    if (packed === undefined) throw new Error(`npm packed nothing of ${name}: ${stdout}`);
+    archives.set(packed.name, join(destination, packed.filename));
   }
   const sums = [...archives.values()].map(
     async (archive) => `${await sumOf(archive)}  ${basename(archive)}\n`,
@@ -98,19 +94,15 @@ interface Published {
 export async function checkPublishing(folder?: string): Promise<readonly Published[]> {
   const problems = await versionProblems();
   if (problems.length > 0) throw new Error(`this cannot be published:\n${problems.join("\n")}`);
-  const packed = await mkdtemp(join(tmpdir(), "leasehold-publish-"));
+  await using packed = await mkdtempDisposable(join(tmpdir(), "leasehold-publish-"));
   const published: Published[] = [];
-  try {
-    for (const [name, archive] of folder === undefined ? await packAll(packed) : await archivesIn(folder)) {
-      const args = ["publish", archive, "--ignore-scripts", "--dry-run"];
-      const { stderr } = await npm(args, repositoryFolder);
-      const lines = stderr.split("\n").filter((line) => /^npm warn /i.test(line));
-      const own = /unknown (user|env|cli) config|requires you to be logged in .*\(dry-run\)/i;
-      const warnings = lines.filter((line) => !own.test(line));
-      published.push({ name, warnings });
-    }
-  } finally {
-    await rm(packed, { recursive: true, force: true });
+  for (const [name, archive] of await (folder === undefined ? packAll(packed.path) : archivesIn(folder))) {
+    const args = ["publish", archive, "--ignore-scripts", "--dry-run"];
+    const { stderr } = await npm(args, repositoryFolder);
+    const lines = stderr.split("\n").filter((line) => /^npm warn /i.test(line));
+    const own = /unknown (user|env|cli) config|requires you to be logged in .*\(dry-run\)/i;
+    const warnings = lines.filter((line) => !own.test(line));
+    published.push({ name, warnings });
   }
   return published;
 }

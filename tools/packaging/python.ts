@@ -3,7 +3,7 @@
  * jsii-pacmak wraps both as a wheel. It holds the client too, since pip installs nothing of npm's.
  */
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtempDisposable, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -96,19 +96,15 @@ function oldestOf(ranges: Readonly<Record<string, string>>): Json {
 
 /** Makes the wheel, and gives its path. It needs Python with venv, and the network. */
 export async function packPython(destination: string): Promise<string> {
-  const work = await mkdtemp(join(tmpdir(), "leasehold-python-"));
-  try {
-    const folder = join(work, "cdk");
-    await assemble(folder);
-    await runBin("jsii-pacmak", ["--target", "python"], folder);
-    const made = join(folder, "dist/jsii/python");
-    const wheel = (await readdir(made)).find((name) => name.endsWith(".whl"));
-    if (wheel === undefined) throw new Error("jsii-pacmak made no wheel");
-    await mkdir(destination, { recursive: true });
-    const path = join(destination, wheel);
-    await cp(join(made, wheel), path);
-    return path;
-  } finally {
-    await rm(work, { recursive: true, force: true });
-  }
+  await using work = await mkdtempDisposable(join(tmpdir(), "leasehold-python-"));
+  const folder = join(work.path, "cdk");
+  await assemble(folder);
+  await runBin("jsii-pacmak", ["--target", "python"], folder);
+  const made = join(folder, "dist/jsii/python");
+  const wheel = (await readdir(made)).find((name) => name.endsWith(".whl"));
+  if (wheel === undefined) throw new Error("jsii-pacmak made no wheel");
+  await mkdir(destination, { recursive: true });
+  const path = join(destination, wheel);
+  await cp(join(made, wheel), path);
+  return path;
 }

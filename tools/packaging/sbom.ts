@@ -2,7 +2,7 @@
  * A bill of materials for each published package, in CycloneDX: the package, and all that its users install with it, each
  * with its version, licence and hash. npm writes it, from a lock file of that package alone.
  */
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lockfile } from "./audit.ts";
@@ -54,15 +54,11 @@ export async function writeBills(destination: string): Promise<string[]> {
 
 /** Lets npm describe a project that is nothing but a lock file. It takes the project's name from its folder. */
 export async function billOf(project: ReturnType<typeof lockfileOf>): Promise<string> {
-  const temporary = await mkdtemp(join(tmpdir(), "leasehold-sbom-"));
-  const folder = join(temporary, project.name);
-  try {
-    await mkdir(folder, { recursive: true });
-    await writeFile(join(folder, "package.json"), JSON.stringify(project.packages[""]));
-    await writeFile(join(folder, "package-lock.json"), JSON.stringify(project));
-    const args = ["sbom", "--sbom-format", "cyclonedx", "--sbom-type", "library", "--package-lock-only"];
-    return (await npm(args, folder)).stdout;
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+  await using temporary = await mkdtempDisposable(join(tmpdir(), "leasehold-sbom-"));
+  const folder = join(temporary.path, project.name);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "package.json"), JSON.stringify(project.packages[""]));
+  await writeFile(join(folder, "package-lock.json"), JSON.stringify(project));
+  const args = ["sbom", "--sbom-format", "cyclonedx", "--sbom-type", "library", "--package-lock-only"];
+  return (await npm(args, folder)).stdout;
 }

@@ -1,7 +1,7 @@
 /** What a function that takes a lock brings in its bundle, and what its start takes, in processes of their own. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -34,24 +34,20 @@ process.stdout.write(String((user + system) / 1000));
 
 /** Bundles the handlers, and starts each so many times: in turns, so that whatever disturbs one disturbs all. */
 export async function measureBundles(rounds: number): Promise<BundleCost[]> {
-  const folder = await mkdtemp(join(tmpdir(), "leasehold-bench-"));
-  try {
-    const bundles = await Promise.all(ids.map((id) => bundle(id, folder)));
-    for (let round = -warmUps; round < rounds; round += 1) {
-      for (const { path, starts } of inTurn(bundles, round)) {
-        const start = await startOnce(path);
-        if (round >= 0) starts.push(start);
-      }
+  await using folder = await mkdtempDisposable(join(tmpdir(), "leasehold-bench-"));
+  const bundles = await Promise.all(ids.map((id) => bundle(id, folder.path)));
+  for (let round = -warmUps; round < rounds; round += 1) {
+    for (const { path, starts } of inTurn(bundles, round)) {
+      const start = await startOnce(path);
+      if (round >= 0) starts.push(start);
     }
-    return bundles.map(({ id, gzipBytes, starts }) => ({
-      id,
-      gzipBytes,
-      importCpuMs: median(starts.map(({ importCpuMs }) => importCpuMs)),
-      startMs: median(starts.map(({ ms }) => ms)),
-    }));
-  } finally {
-    await rm(folder, { recursive: true });
   }
+  return bundles.map(({ id, gzipBytes, starts }) => ({
+    id,
+    gzipBytes,
+    importCpuMs: median(starts.map(({ importCpuMs }) => importCpuMs)),
+    startMs: median(starts.map(({ ms }) => ms)),
+  }));
 }
 
 async function bundle(id: string, folder: string) {
