@@ -198,10 +198,12 @@ function tableSpec(name: string): TableSpec {
     path: undefined,
     name,
     arn: "arn",
-    attributes: [{ name: "pk", type: "S" }],
-    key: [{ name: "pk", type: "HASH" }],
-    streamViewType: "NEW_AND_OLD_IMAGES",
     streamArn,
-    timeToLiveAttribute: "ttl",
+    properties: {
+      AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "S" }],
+      KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
+      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
+      TimeToLiveSpecification: { AttributeName: "ttl" },
+    },
   };
 }

@@ -67,7 +67,7 @@ export function withStandIns(value: unknown, standIn: (id: string, attribute?: s
     ref: (id: string) => standIn(id),
     attribute: (id: string, attribute: string) => standIn(id, attribute),
   };
-  return resolveIntrinsics(value as Json, scope, "the template");
+  return resolveIntrinsics(value as Json, scope);
 }
 
 /** Every text inside a value, however deep. */

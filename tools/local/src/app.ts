@@ -14,7 +14,7 @@ import type { ExecutionHistory } from "./state-machines/history.ts";
  * It takes seconds at most; nothing is compiled. Everything ends with `close()`. Where the start fails, what had begun
  * is ended first.
  *
- * Rejects with AssemblyError and its kinds for an assembly that cannot be read or run here; with InvalidDefinitionError
+ * Rejects with AssemblyError for an assembly that cannot be read or run here; with InvalidDefinitionError
  * for a state machine, and UnsupportedFilterError for a stream's filter that is not known here; and with the engine's error
  * where a table cannot be created.
  *

@@ -2,7 +2,6 @@
 
 import {
   CreateTableCommand,
-  type CreateTableCommandInput,
   DeleteTableCommand,
   DescribeTableCommand,
   type DynamoDBClient,
@@ -42,13 +41,21 @@ export async function createTables(
  * @returns the engine's own ARN of the table's stream: what its stream API takes
  */
 export async function createTable(dynamodb: DynamoDBClient, spec: TableSpec): Promise<string | undefined> {
-  await dynamodb.send(new CreateTableCommand(createTableInput(spec)));
-  const TableName = spec.name;
+  const { name: TableName, properties } = spec;
+  const { AttributeDefinitions, KeySchema, StreamSpecification, TimeToLiveSpecification } = properties;
+  const { StreamViewType } = StreamSpecification ?? {};
+  await dynamodb.send(
+    new CreateTableCommand({
+      ...{ TableName, AttributeDefinitions, KeySchema, BillingMode: "PAY_PER_REQUEST" },
+      ...(StreamViewType && { StreamSpecification: { StreamEnabled: true, StreamViewType } }),
+    }),
+  );
   const wait = { client: dynamodb, maxWaitTime: longestCreationSeconds, minDelay: 1, maxDelay: 1 };
   await waitUntilTableExists(wait, { TableName });
-  if (spec.timeToLiveAttribute !== undefined) {
-    const TimeToLiveSpecification = { AttributeName: spec.timeToLiveAttribute, Enabled: true };
-    await dynamodb.send(new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
+  if (TimeToLiveSpecification !== undefined) {
+    const { AttributeName } = TimeToLiveSpecification;
+    const timeToLive = { TableName, TimeToLiveSpecification: { AttributeName, Enabled: true } };
+    await dynamodb.send(new UpdateTimeToLiveCommand(timeToLive));
   }
   return (await dynamodb.send(new DescribeTableCommand({ TableName }))).Table?.LatestStreamArn;
 }
@@ -60,25 +67,4 @@ async function deleteTable(dynamodb: DynamoDBClient, name: string): Promise<void
   } catch (error) {
     if ((error as Error).name !== "ResourceNotFoundException") throw error;
   }
-}
-
-function createTableInput(spec: TableSpec): CreateTableCommandInput {
-  const { streamViewType } = spec;
-  return {
-    TableName: spec.name,
-    BillingMode: "PAY_PER_REQUEST",
-    AttributeDefinitions: spec.attributes.map(({ name, type }) => ({
-      AttributeName: name,
-      AttributeType: type,
-    })),
-    KeySchema: spec.key.map(({ name, type }) => ({ AttributeName: name, KeyType: type })),
-    ...(streamViewType === undefined
-      ? {}
-      : {
-          StreamSpecification: {
-            StreamEnabled: true,
-            StreamViewType: streamViewType as "NEW_AND_OLD_IMAGES",
-          },
-        }),
-  };
 }

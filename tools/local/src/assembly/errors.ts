@@ -1,25 +1,17 @@
-// The errors of an assembly that cannot be read or run here.
-
-/** A cloud assembly cannot be read or cannot be run here; the message says where. */
+/** A cloud assembly cannot be read, or asks for what is not done on this machine; the message says where. */
 export class AssemblyError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = new.target.name;
+    this.name = "AssemblyError";
   }
 }
 
-/** The template uses an intrinsic function, a reference or an attribute that has no value on this machine. */
-export class UnsupportedIntrinsicError extends AssemblyError {
-  /** @param where The place of the value, such as `Orders.Environment`. */
-  constructor(where: string, problem: string) {
-    super(`${where}: ${problem}`);
-  }
-}
-
-/** A resource does something that is not done on this machine; running the app without it would be misleading. */
-export class UnsupportedResourceError extends AssemblyError {
-  /** @param resource The resource, as `<stack>/<logical id>`. */
-  constructor(resource: string, problem: string) {
-    super(`${resource}: ${problem}`);
+/** Reads a part of an assembly; what is wrong in it is told with its place. */
+export function inPlace<Part>(where: string, read: () => Part): Part {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof AssemblyError)) throw error;
+    throw new AssemblyError(`${where}: ${error.message}`);
   }
 }

@@ -1,72 +1,45 @@
 // CloudFormation's intrinsic functions. One that is not known here is an error, never left as it stands.
 
-import { UnsupportedIntrinsicError } from "./errors.ts";
+import { AssemblyError } from "./errors.ts";
 import type { Json, JsonObject } from "./types.ts";
 
-/** What the names in a template stand for. Every method throws UnsupportedIntrinsicError for a name without a value. */
+/** What the names in a template stand for. Both throw AssemblyError for a name without a value. */
 export interface Scope {
-  ref(name: string, where: string): string;
-  attribute(resource: string, attribute: string, where: string): string;
+  ref(name: string): string;
+  attribute(resource: string, attribute: string): string;
 }
 
-type Intrinsic = (argument: Json, scope: Scope, where: string) => string;
-
 /** Resolves every intrinsic function in a value of a template. */
-export function resolveIntrinsics(value: Json, scope: Scope, where: string): Json {
+export function resolveIntrinsics(value: Json, scope: Scope): Json {
   if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value)) {
-    return value.map((element: Json, index) => resolveIntrinsics(element, scope, `${where}[${index}]`));
-  }
+  if (Array.isArray(value)) return value.map((element: Json) => resolveIntrinsics(element, scope));
   const members = Object.entries(value as JsonObject);
   const [call, ...others] = members;
   // An object is a call when it has one member, and that is called like a function; `{ "Condition": … }` is not.
   if (call !== undefined && others.length === 0 && (call[0] === "Ref" || call[0].startsWith("Fn::"))) {
     const [name, argument] = call;
-    const intrinsic = intrinsics.get(name);
-    if (intrinsic !== undefined) return intrinsic(argument, scope, where);
-    const known = [...intrinsics.keys()].join(", ");
-    throw new UnsupportedIntrinsicError(where, `${name} has no value here; known are ${known}`);
+    const intrinsic = intrinsics[name];
+    if (intrinsic !== undefined) return intrinsic(argument as never, scope);
+    const known = Object.keys(intrinsics).join(", ");
+    throw new AssemblyError(`${name} has no value here; known are ${known}`);
   }
-  return Object.fromEntries(
-    members.map(([name, member]) => [name, resolveIntrinsics(member, scope, `${where}.${name}`)]),
-  );
+  return Object.fromEntries(members.map(([name, member]) => [name, resolveIntrinsics(member, scope)]));
 }
 
-const intrinsics: ReadonlyMap<string, Intrinsic> = new Map<string, Intrinsic>([
-  ["Ref", (argument, scope, where) => scope.ref(scalar(argument, where), where)],
-  ["Fn::GetAtt", getAtt],
-  ["Fn::Join", join],
-  ["Fn::Sub", substitute],
-]);
+const intrinsics: Readonly<Record<string, (argument: never, scope: Scope) => string>> = {
+  Ref: (name: string, scope) => scope.ref(name),
+  "Fn::GetAtt": ([resource, attribute]: readonly [string, string], scope) =>
+    scope.attribute(resource, attribute),
+  "Fn::Join": ([separator, parts]: readonly [string, Json], scope) =>
+    (resolveIntrinsics(parts, scope) as readonly Json[]).map(scalar).join(separator),
+  "Fn::Sub": (text: string, scope) =>
+    scalar(text).replace(/\$\{([^}]*)\}/g, (_match, name: string) => {
+      const [resource = "", ...attribute] = name.split(".");
+      return attribute.length === 0 ? scope.ref(resource) : scope.attribute(resource, attribute.join("."));
+    }),
+};
 
-function getAtt(argument: Json, scope: Scope, where: string): string {
-  const [resource, attribute] = list(argument, where);
-  return scope.attribute(scalar(resource, where), scalar(attribute, where), where);
-}
-
-function join(argument: Json, scope: Scope, where: string): string {
-  const [separator, parts] = list(argument, where);
-  const resolved = list(resolveIntrinsics(parts ?? null, scope, where), where);
-  return resolved.map((part) => scalar(part, where)).join(scalar(separator, where));
-}
-
-function substitute(argument: Json, scope: Scope, where: string): string {
-  return scalar(argument, where).replace(/\$\{([^}]*)\}/g, (_match, name: string) => {
-    const [resource = "", ...attribute] = name.split(".");
-    return attribute.length === 0
-      ? scope.ref(resource, where)
-      : scope.attribute(resource, attribute.join("."), where);
-  });
-}
-
-function list(value: Json, where: string): readonly Json[] {
-  if (!Array.isArray(value)) throw new UnsupportedIntrinsicError(where, "a list is wanted");
-  return value as readonly Json[];
-}
-
-function scalar(value: Json | undefined, where: string): string {
-  if (value === undefined || value === null || typeof value === "object") {
-    throw new UnsupportedIntrinsicError(where, "a string, a number or a boolean is wanted");
-  }
-  return String(value);
+function scalar(value: Json): string {
+  if (value !== null && typeof value !== "object") return String(value);
+  throw new AssemblyError("a string, a number or a boolean is wanted");
 }

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { AssemblyError } from "./errors.ts";
-import type { Assembly, RawStack, RawTemplate } from "./types.ts";
+import type { RawStack, RawTemplate } from "./types.ts";
 
 interface Artifact {
   readonly type: string;
@@ -35,12 +35,7 @@ interface AssetManifest {
  *
  * Rejects with AssemblyError if there is no manifest, or if a file of it is missing or is not JSON.
  */
-export async function readAssembly(directory: string): Promise<Assembly> {
-  const root = resolve(directory);
-  return { directory: root, stacks: await readStacks(root) };
-}
-
-async function readStacks(directory: string): Promise<RawStack[]> {
+export async function readAssembly(directory: string): Promise<RawStack[]> {
   const manifest = await readManifest(directory);
   const artifacts = Object.entries(manifest.artifacts ?? {});
   const assets = new Map<string, string>();

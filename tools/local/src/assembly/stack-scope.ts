@@ -1,6 +1,6 @@
 // What the names in one stack's template stand for. Physical names and ARNs have AWS's form, and are the same in every run.
 
-import { UnsupportedIntrinsicError } from "./errors.ts";
+import { AssemblyError, inPlace } from "./errors.ts";
 import { resolveIntrinsics, type Scope } from "./intrinsics.ts";
 import type { Json, JsonObject, RawResource, RawStack, ResourceName } from "./types.ts";
 
@@ -55,8 +55,7 @@ export class StackScope implements Scope {
 
   /** A resource's properties, resolved. */
   properties(logicalId: string): JsonObject {
-    const properties = this.#resource(logicalId, logicalId).Properties ?? {};
-    return resolveIntrinsics(properties, this, this.label(logicalId)) as JsonObject;
+    return resolveIntrinsics(this.#resource(logicalId).Properties ?? {}, this) as JsonObject;
   }
 
   /** All names of a resource. */
@@ -65,24 +64,20 @@ export class StackScope implements Scope {
       stack: this.stack.name,
       logicalId,
       path: this.stack.paths.get(logicalId),
-      name: this.#nameOf(logicalId, logicalId),
-      arn: this.attribute(logicalId, "Arn", logicalId),
+      name: this.#nameOf(logicalId),
+      arn: this.attribute(logicalId, "Arn"),
     };
   }
 
-  label(logicalId: string): string {
-    return `${this.stack.name}/${logicalId}`;
-  }
-
-  /** The outputs' values. */
+  /** The outputs' values, as `<stack>.<output>`. */
   outputs(): [name: string, value: Json][] {
-    return Object.entries(this.stack.template.Outputs ?? {}).map(([name, { Value = null }]) => [
-      name,
-      resolveIntrinsics(Value, this, `${this.stack.name}.Outputs.${name}`),
-    ]);
+    return Object.entries(this.stack.template.Outputs ?? {}).map(([name, { Value = null }]) => {
+      const full = `${this.stack.name}.${name}`;
+      return [full, inPlace(full, () => resolveIntrinsics(Value, this))];
+    });
   }
 
-  ref(name: string, where: string): string {
+  ref(name: string): string {
     const { region, accountId } = this.#env;
     switch (name) {
       case "AWS::Region":
@@ -92,44 +87,43 @@ export class StackScope implements Scope {
       case "AWS::Partition":
         return "aws";
     }
-    const { Type } = this.#resource(name, where);
-    if (knownByArn.includes(Type)) return this.attribute(name, "Arn", where);
-    const physicalName = this.#nameOf(name, where);
+    const { Type } = this.#resource(name);
+    if (knownByArn.includes(Type)) return this.attribute(name, "Arn");
+    const physicalName = this.#nameOf(name);
     if (Type !== "AWS::SQS::Queue") return physicalName;
     return `https://sqs.${region}.amazonaws.com/${accountId}/${physicalName}`;
   }
 
-  attribute(logicalId: string, attribute: string, where: string): string {
-    const resource = this.#resource(logicalId, where);
-    if (attribute === "Arn" && versions.includes(resource.Type)) return this.#arnOfVersion(resource, where);
+  attribute(logicalId: string, attribute: string): string {
+    const resource = this.#resource(logicalId);
+    if (attribute === "Arn" && versions.includes(resource.Type)) return this.#arnOfVersion(resource);
     const [service, prefix] = namingOf(resource).arn;
-    const arn = this.#arn(service, `${prefix}${this.#nameOf(logicalId, where)}`);
+    const arn = this.#arn(service, `${prefix}${this.#nameOf(logicalId)}`);
     if (attribute === "Arn") return arn;
     if (attribute === "StreamArn") return `${arn}/stream/${streamLabel}`;
-    const text = `the attribute ${attribute} of ${logicalId} (${resource.Type}) is not known here`;
-    throw new UnsupportedIntrinsicError(where, text);
+    throw new AssemblyError(
+      `the attribute ${attribute} of ${logicalId} (${resource.Type}) is not known here`,
+    );
   }
 
-  #resource(logicalId: string, where: string): RawResource {
+  #resource(logicalId: string): RawResource {
     const resource = this.stack.template.Resources?.[logicalId];
     if (resource !== undefined) return resource;
-    throw new UnsupportedIntrinsicError(where, `${logicalId} is no resource, and has no value here`);
+    throw new AssemblyError(`${logicalId} is no resource, and has no value here`);
   }
 
-  #nameOf(logicalId: string, where: string): string {
-    const resource = this.#resource(logicalId, where);
+  #nameOf(logicalId: string): string {
+    const resource = this.#resource(logicalId);
     const { property = "" } = namingOf(resource);
     const given = resource.Properties?.[property];
     const name =
-      given === undefined
-        ? `${this.stack.name}-${logicalId}`
-        : String(resolveIntrinsics(given, this, `${this.label(logicalId)}.${property}`));
+      given === undefined ? `${this.stack.name}-${logicalId}` : String(resolveIntrinsics(given, this));
     return namingOf(resource) === table ? `${name}${this.#tableSuffix}` : name;
   }
 
   /** A version or an alias runs the same code here: there is just the one. */
-  #arnOfVersion({ Type, Properties = {} }: RawResource, where: string): string {
-    const target = String(resolveIntrinsics(Properties.FunctionName ?? "", this, where));
+  #arnOfVersion({ Type, Properties = {} }: RawResource): string {
+    const target = String(resolveIntrinsics(Properties.FunctionName ?? "", this));
     const arn = target.startsWith("arn:") ? target : this.#arn("lambda", `function:${target}`);
     return `${arn}:${Type === "AWS::Lambda::Alias" ? String(Properties.Name) : "1"}`;
   }

@@ -1,5 +1,6 @@
 // The raw assembly, and AppSpec: the plain data that it is resolved to.
 
+import type { AttributeDefinition, KeySchemaElement, StreamViewType } from "@aws-sdk/client-dynamodb";
 import type { FunctionDefinition } from "../lambda/types.ts";
 
 /** Plain data as it stands in a template. */
@@ -33,12 +34,6 @@ export interface RawStack {
   readonly paths: ReadonlyMap<string, string>;
 }
 
-/** A cloud assembly as it lies on the disk. */
-export interface Assembly {
-  readonly directory: string;
-  readonly stacks: readonly RawStack[];
-}
-
 /** What a resource is called: people may use any of these, as long as it is unique. */
 export interface ResourceName {
   readonly stack: string;
@@ -52,13 +47,18 @@ export interface ResourceName {
 
 /** A table to create. */
 export interface TableSpec extends ResourceName {
-  readonly attributes: readonly { readonly name: string; readonly type: "S" | "N" | "B" }[];
-  readonly key: readonly { readonly name: string; readonly type: "HASH" | "RANGE" }[];
-  /** The view type of the stream, where there is one. */
-  readonly streamViewType: string | undefined;
+  /** As in the template, where they are named as in a request. */
+  readonly properties: TableProperties;
   /** The stream's ARN as functions see it. */
   readonly streamArn: string | undefined;
-  readonly timeToLiveAttribute: string | undefined;
+}
+
+/** What is looked at of a table. */
+export interface TableProperties {
+  readonly AttributeDefinitions: AttributeDefinition[];
+  readonly KeySchema: KeySchemaElement[];
+  readonly StreamSpecification?: { readonly StreamViewType: StreamViewType };
+  readonly TimeToLiveSpecification?: { readonly AttributeName: string };
 }
 
 /** A function to run. */
