@@ -77,7 +77,7 @@ const lambdaLimits = {
 } as const;
 
 /** One invocation on its way through an environment. */
-interface Invocation {
+export interface Invocation {
   readonly requestId: string;
   readonly payload: string;
   /** Called once, when the environment is ready for the next one or gone. */

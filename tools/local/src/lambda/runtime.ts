@@ -3,9 +3,14 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";
-import { type Environment, type EnvironmentContext, payloadOf } from "./environment.ts";
-import { LambdaServiceError, ResourceNotFoundException, RuntimeClosedError } from "./errors.ts";
-import { FunctionPool } from "./function-pool.ts";
+import {
+  Environment,
+  type EnvironmentContext,
+  type Invocation,
+  type Outcome,
+  payloadOf,
+} from "./environment.ts";
+import { ResourceNotFoundException, RuntimeClosedError, TooManyRequestsException } from "./errors.ts";
 import { OrphanGuard } from "./sandbox.ts";
 import type {
   EnvironmentInfo,
@@ -14,6 +19,13 @@ import type {
   InvokeResult,
   LambdaRuntimeOptions,
 } from "./types.ts";
+
+/** A function, and its environments by their ids: an idle one serves the next invocation, and without one another is started. */
+interface Pool {
+  readonly definition: FunctionDefinition;
+  readonly environments: Map<string, Environment>;
+  started: number;
+}
 
 /**
  * Lambda on this machine: each function's bundle in processes of its own, over the Runtime API.
@@ -24,7 +36,9 @@ import type {
  */
 export class LambdaRuntime {
   readonly #context: EnvironmentContext;
-  readonly #functions = new Map<string, FunctionPool>();
+  readonly #functions = new Map<string, Pool>();
+  /** End the waits for the next attempts of asynchronous events. */
+  readonly #retries = new Set<() => void>();
   #closing: Promise<void> | undefined;
 
   private constructor(context: EnvironmentContext) {
@@ -48,16 +62,9 @@ export class LambdaRuntime {
     });
   }
 
-  /**
-   * Adds a function. Nothing is started until it is invoked.
-   *
-   * @throws LambdaServiceError for a name that is taken.
-   */
+  /** Adds a function. Nothing is started until it is invoked. */
   define(definition: FunctionDefinition): void {
-    if (this.#closing !== undefined) throw new RuntimeClosedError();
-    const { name } = definition;
-    if (this.#functions.has(name)) throw new LambdaServiceError(`there is a function ${name} already`);
-    this.#functions.set(name, new FunctionPool(definition, this.#context));
+    this.#functions.set(definition.name, { definition, environments: new Map(), started: 0 });
   }
 
   /**
@@ -71,10 +78,9 @@ export class LambdaRuntime {
    */
   async invoke(name: string, payload?: unknown, options: InvokeOptions = {}): Promise<InvokeResult> {
     const { signal, requestId = randomUUID() } = options;
-    const pool = this.#function(name);
-    const text = requestText(payload);
     signal?.throwIfAborted();
-    const outcome = await abortable(pool.invoke(requestId, text), signal);
+    const invoked = this.#invoke(this.#function(name), requestId, requestText(payload));
+    const outcome = await abortable(invoked, signal);
     return {
       payload: payloadOf(outcome),
       ...(outcome.functionError ? { functionError: outcome.functionError } : {}),
@@ -86,20 +92,30 @@ export class LambdaRuntime {
    * Hands an event over and returns its request id, which all its attempts have.
    *
    * A failed one is tried again, `retries` times, as long as the runtime is open, and is dropped then. One beyond the
-   * reserved concurrency is an uncaught error.
+   * reserved concurrency waits on Lambda; here it is an uncaught error.
    *
    * @throws ResourceNotFoundException, RuntimeClosedError
    */
   invokeAsync(name: string, payload?: unknown): string {
     const requestId = randomUUID();
-    this.#function(name).accept(requestId, requestText(payload)).catch(throwUncaught);
+    const pool = this.#function(name);
+    const { retries, retryDelayMs } = pool.definition;
+    const accept = async (): Promise<void> => {
+      for (let attempt = 0; ; attempt++) {
+        const { functionError } = await this.#invoke(pool, requestId, requestText(payload));
+        if (functionError === undefined || attempt >= retries || this.#closing !== undefined) return;
+        await this.#wait(retryDelayMs * 2 ** attempt);
+      }
+    };
+    accept().catch(throwUncaught);
     return requestId;
   }
 
   /** The environments that have a process, or are about to: one function's, or all. */
   environments(name?: string): EnvironmentInfo[] {
-    const functions = name === undefined ? [...this.#functions.values()] : [this.#function(name, false)];
-    return functions.flatMap((pool) => pool.environments.map(({ info }) => info));
+    return [...this.#functions.values()]
+      .filter(({ definition }) => name === undefined || definition.name === name)
+      .flatMap(({ environments }) => [...environments.values()].map(({ info }) => info));
   }
 
   /**
@@ -147,23 +163,58 @@ export class LambdaRuntime {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#functions.values()].map((pool) => pool.close()));
+    for (const cancel of this.#retries) cancel();
+    const environments = [...this.#functions.values()].flatMap((pool) => [...pool.environments.values()]);
+    await Promise.all(environments.map((environment) => environment.shutdown()));
     await this.#context.guard.close();
   }
 
-  #function(name: string, running = true): FunctionPool {
-    if (running && this.#closing !== undefined) throw new RuntimeClosedError();
+  #invoke(pool: Pool, requestId: string, payload: string): Promise<Outcome> {
+    if (this.#closing !== undefined) throw new RuntimeClosedError();
+    const { promise, resolve: settle } = Promise.withResolvers<Outcome>();
+    const invocation = { requestId, payload, settle };
+    // The one used last: the others stay frozen, as they would be when the load fell.
+    const idle = [...pool.environments.values()].findLast(({ state }) => state === "idle");
+    if (idle) idle.invoke(invocation);
+    else this.#add(pool, invocation);
+    return promise;
+  }
+
+  #add(pool: Pool, invocation: Invocation): void {
+    const { definition, environments } = pool;
+    const { name, reservedConcurrency: limit } = definition;
+    // One that is gone still counts: its process may not have ended.
+    if (limit !== undefined && environments.size >= limit) throw new TooManyRequestsException(name, limit);
+    pool.started += 1;
+    const id = `${name}#${pool.started}`;
+    const forget = (): void => void environments.delete(id);
+    environments.set(id, new Environment(id, definition, this.#context, invocation, forget));
+  }
+
+  /** A close ends the wait for good: nothing comes after it. */
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#context.clock.schedule(() => {
+        this.#retries.delete(cancel);
+        resolve();
+      }, delayMs);
+      this.#retries.add(cancel);
+    });
+  }
+
+  #function(name: string): Pool {
+    if (this.#closing !== undefined) throw new RuntimeClosedError();
     const pool = this.#functions.get(name);
-    if (pool === undefined) throw new ResourceNotFoundException(`Function not found: ${String(name)}`);
+    if (pool === undefined) throw new ResourceNotFoundException(`Function not found: ${name}`);
     return pool;
   }
 
   #environment(id: string): Environment {
-    for (const pool of this.#functions.values()) {
-      const environment = pool.environment(id);
+    for (const { environments } of this.#functions.values()) {
+      const environment = environments.get(id);
       if (environment) return environment;
     }
-    throw new ResourceNotFoundException(`Environment not found: ${String(id)}`);
+    throw new ResourceNotFoundException(`Environment not found: ${id}`);
   }
 }
 

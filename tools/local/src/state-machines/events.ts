@@ -32,10 +32,9 @@ export type StateMachineEvent = {
 } & (
   | { readonly type: "started" }
   | { readonly type: "redriven"; readonly redriveCount: number }
-  | { readonly type: "entered" | "exited"; readonly stateName: string }
+  | { readonly type: "entered"; readonly stateName: string }
   /** An attempt of a state failed; what follows is a retry, a catcher or the end. */
   | ({ readonly type: "failed"; readonly stateName: string; readonly error: string } & Failure)
-  | { readonly type: "retried"; readonly stateName: string; readonly error: string; readonly delayMs: number }
   | ({ readonly type: "finished"; readonly status: Exclude<ExecutionStatus, "RUNNING"> } & Failure)
 );
 

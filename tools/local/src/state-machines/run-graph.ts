@@ -85,7 +85,6 @@ async function runState(state: State, at: StateCheckpoint, branch: Branch): Prom
     branch.signal.throwIfAborted();
     branch.variables = { ...branch.variables, ...result.assigned };
     record(run, `${state.Type}StateExited`);
-    publish(run, { type: "exited", stateName: name });
     return result;
   } catch (error) {
     if (error instanceof Interrupted) {
@@ -147,7 +146,6 @@ async function runWithRetries(run: StateRun<WorkState>): Promise<StateResult> {
       if (error.error === "States.DataLimitExceeded") run.inner.length = 0;
       const delayMs = retries.next(error);
       if (delayMs === undefined) return recover(run, error);
-      publish(run, { type: "retried", stateName: name, error: error.error, delayMs });
       await pause(clock, delayMs, branch.signal);
       run.retryCount += 1;
       run.inner.length = 0;
