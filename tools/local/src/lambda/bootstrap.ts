@@ -1,23 +1,21 @@
 /**
  * The runtime client: what runs inside an execution environment and calls the handler.
  *
- * It talks to the Runtime API only, and plain Node starts it from this source: so it imports nothing of the tool, and its
- * types are erasable.
+ * It talks to the tool over the channel of child processes. Plain Node starts it from this source: so it imports nothing
+ * of the tool but types, and its own are erasable.
  */
 import { existsSync } from "node:fs";
-import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Delivery, RuntimeMessage } from "./sandbox.ts";
 
 type Handler = (event: unknown, context: object) => unknown;
 
 const environment = { ...process.env };
 const setting = (name: string): string => environment[name] ?? "";
-const base = `http://${setting("AWS_LAMBDA_RUNTIME_API")}/2018-06-01/runtime`;
-const agent = new Agent({ keepAlive: true });
 
-/** The request id of the invocation under way. */
-let current: string | undefined;
+/** Whether an invocation is under way, or the code is still loading. */
+let isBusy = true;
 
 /** A problem of the function's own making that has a name in Lambda. */
 function runtimeError(name: string, message: string): Error {
@@ -26,33 +24,17 @@ function runtimeError(name: string, message: string): Error {
   return error;
 }
 
-function call(
-  method: "GET" | "POST",
-  path: string,
-  body?: string,
-  headers: Record<string, string> = {},
-): Promise<{ headers: IncomingHttpHeaders; body: string }> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request(`${base}${path}`, { method, agent, headers }, (answer) => {
-      let text = "";
-      answer.setEncoding("utf8");
-      answer.on("data", (chunk: string) => {
-        text += chunk;
-      });
-      answer.on("end", () => resolve({ headers: answer.headers, body: text }));
-      answer.on("error", reject);
-    });
-    outgoing.on("error", reject);
-    outgoing.end(body);
+/** Resolves when it is written: what ends right after it is heard all the same. */
+function tell(message: RuntimeMessage): Promise<void> {
+  return new Promise((resolve) => {
+    process.send?.(message, () => resolve());
   });
 }
 
-function postError(path: string, error: unknown): Promise<unknown> {
-  const described = describe(error);
-  console.error(JSON.stringify(described));
-  return call("POST", path, JSON.stringify(described), {
-    "lambda-runtime-function-error-type": described.errorType,
-  });
+function tellError(error: unknown, isLast: boolean): Promise<void> {
+  const payload = JSON.stringify(describe(error));
+  console.error(payload);
+  return tell({ payload, functionError: "Unhandled", isLast });
 }
 
 function describe(error: unknown): { errorType: string; errorMessage: string; trace: string[] } {
@@ -78,40 +60,37 @@ async function loadHandler(): Promise<Handler> {
   return handler as Handler;
 }
 
-function contextOf(headers: IncomingHttpHeaders): object {
-  const deadline = Number(headers["lambda-runtime-deadline-ms"]);
+function contextOf({ requestId, deadlineMs, functionArn }: Delivery): object {
   return {
     callbackWaitsForEmptyEventLoop: true,
-    awsRequestId: String(headers["lambda-runtime-aws-request-id"]),
+    awsRequestId: requestId,
     functionName: setting("AWS_LAMBDA_FUNCTION_NAME"),
     functionVersion: setting("AWS_LAMBDA_FUNCTION_VERSION"),
-    invokedFunctionArn: String(headers["lambda-runtime-invoked-function-arn"]),
+    invokedFunctionArn: functionArn,
     memoryLimitInMB: setting("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"),
     logGroupName: setting("AWS_LAMBDA_LOG_GROUP_NAME"),
     logStreamName: setting("AWS_LAMBDA_LOG_STREAM_NAME"),
-    getRemainingTimeInMillis: () => deadline - Date.now(),
+    getRemainingTimeInMillis: () => deadlineMs - Date.now(),
   };
 }
 
-async function invokeOnce(handler: Handler, headers: IncomingHttpHeaders, body: string): Promise<void> {
-  const id = String(headers["lambda-runtime-aws-request-id"]);
-  current = id;
-  let result: string;
-  try {
-    result = JSON.stringify(await handler(JSON.parse(body), contextOf(headers))) ?? "null";
-  } catch (error) {
-    await postError(`/invocation/${id}/error`, error);
-    current = undefined;
-    return;
-  }
-  await call("POST", `/invocation/${id}/response`, result);
-  current = undefined;
+/** The channel keeps the process while it has a listener: so none stays while the handler runs. */
+function nextInvocation(): Promise<Delivery> {
+  return new Promise((resolve) => {
+    // The other end is gone: so is the reason to live.
+    const onGone = (): never => process.exit(0);
+    process.once("disconnect", onGone);
+    process.once("message", (delivery) => {
+      process.off("disconnect", onGone);
+      resolve(delivery as Delivery);
+    });
+  });
 }
 
 /** Reports an uncaught error, and ends the process with the code that Lambda's own client uses. */
 async function crash(error: unknown, exitCode: number): Promise<void> {
   try {
-    if (current !== undefined) await postError(`/invocation/${current}/error`, error);
+    if (isBusy) await tellError(error, true);
     else console.error(error);
   } finally {
     process.exit(exitCode);
@@ -133,14 +112,18 @@ let handler: Handler;
 try {
   handler = await loadHandler();
 } catch (error) {
-  await postError("/init/error", error);
+  await tellError(error, true);
   process.exit(1);
 }
+await tell("ready");
 for (;;) {
-  const invocation = await call("GET", "/invocation/next").catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    // The other end is gone: so is the reason to live.
-    process.exit(0);
-  });
-  await invokeOnce(handler, invocation.headers, invocation.body);
+  isBusy = false;
+  const delivery = await nextInvocation();
+  isBusy = true;
+  try {
+    const result = await handler(JSON.parse(delivery.payload), contextOf(delivery));
+    await tell({ payload: JSON.stringify(result) ?? "null" });
+  } catch (error) {
+    await tellError(error, false);
+  }
 }

@@ -1,8 +1,13 @@
 // One execution environment: a process that serves one invocation at a time and is frozen in between.
 
 import type { Clock } from "@leasehold/client";
-import { type Delivery, type RuntimeApi, type RuntimeApiHost, startRuntimeApi } from "./runtime-api.ts";
-import { type OrphanGuard, processEnvironment, Sandbox } from "./sandbox.ts";
+import {
+  type OrphanGuard,
+  type Outcome,
+  processEnvironment,
+  type RuntimeMessage,
+  Sandbox,
+} from "./sandbox.ts";
 import type {
   EnvironmentInfo,
   EnvironmentState,
@@ -12,27 +17,11 @@ import type {
   LambdaLogLine,
 } from "./types.ts";
 
-/** How an invocation ended. The payload is the text that the client sent, which is JSON from ours. */
-export interface Outcome {
-  readonly payload: string;
-  readonly functionError?: "Unhandled";
-}
-
 /** An error as a function's caller sees it. */
 interface ErrorPayload {
   readonly errorType: string;
   readonly errorMessage: string;
   readonly trace?: readonly string[];
-}
-
-/** The payload as a value; text that is no JSON, which other clients may send, stays text. */
-export function payloadOf({ payload }: Outcome): unknown {
-  try {
-    return JSON.parse(payload);
-  } catch {
-    // Ignored: reading text as JSON throws for nothing but text that is none.
-    return payload;
-  }
 }
 
 /** A failed invocation. */
@@ -94,11 +83,11 @@ export interface EnvironmentContext {
 }
 
 /**
- * One execution environment: its process, its Runtime API and what state the two are in.
+ * One execution environment: its process, and what state it is in.
  *
- * It is started for one invocation, serves others after it, one at a time, and is stopped in between. An invocation
- * is settled when the client asks for the next one, as Lambda ends its invoke phase, or when the process is gone:
- * a caller that invokes again at once finds this environment idle, and never a killed process that still runs.
+ * It is started for one invocation, serves others after it, one at a time, and is stopped in between. An invocation is
+ * settled when the process is free for the next one, or gone: a caller that invokes again at once finds this environment
+ * idle, and never a killed process that still runs.
  */
 export class Environment {
   readonly id: string;
@@ -108,14 +97,12 @@ export class Environment {
   readonly #gone = Promise.withResolvers<void>();
   #state: EnvironmentState = "starting";
   #frozen = false;
-  #sandbox: Sandbox | undefined;
-  #api: RuntimeApi | undefined;
+  readonly #sandbox: Sandbox;
   #invocation: Invocation | undefined;
-  /** How the invocation ended, once that is known. */
+  /** How the invocation ended that the process does not outlive. */
   #outcome: Outcome | undefined;
   /** The request whose output it is that comes in. */
   #printing: string | undefined;
-  #deliver: ((delivery: Delivery) => void) | undefined;
   #cancelTimeout: () => void = () => {};
 
   /** @param onGone Called when its process is gone. */
@@ -131,10 +118,14 @@ export class Environment {
     this.#context = context;
     this.#invocation = first;
     this.#onGone = onGone;
-    this.#start().catch((error: unknown) => {
-      this.#line(String(error));
-      this.#ended(`Runtime could not be started: ${String(error)}`);
+    const { clock, guard, baseEnvironment } = context;
+    this.#sandbox = new Sandbox(fn, processEnvironment(fn, baseEnvironment, clock.now()), guard, {
+      line: (line) => this.#line(line),
+      message: (message) => this.#heard(message),
+      ended: (code, signal) => this.#ended(exitReason(code, signal)),
     });
+    this.#limit(lambdaLimits.initMs);
+    this.#publish("started");
   }
 
   get state(): EnvironmentState {
@@ -150,7 +141,7 @@ export class Environment {
     return {
       id: this.id,
       functionName: this.#fn.name,
-      pid: this.#sandbox?.pid,
+      pid: this.#sandbox.pid,
       state: this.#state,
       frozen: this.#frozen,
       ...(this.#invocation ? { requestId: this.#invocation.requestId } : {}),
@@ -168,7 +159,7 @@ export class Environment {
   freeze(): void {
     if (this.#frozen || this.#state === "gone") return;
     this.#frozen = true;
-    this.#sandbox?.signalAll("SIGSTOP");
+    this.#sandbox.signalAll("SIGSTOP");
     this.#publish("frozen");
   }
 
@@ -189,9 +180,9 @@ export class Environment {
     if (this.#state === "idle") {
       this.#thaw();
       this.#state = "gone";
-      this.#sandbox?.terminate();
+      this.#sandbox.terminate();
       // The machine's timer: an injected clock may stand still.
-      const timer = setTimeout(() => this.#sandbox?.signalAll("SIGKILL"), lambdaLimits.shutdownMs);
+      const timer = setTimeout(() => this.#sandbox.signalAll("SIGKILL"), lambdaLimits.shutdownMs);
       await this.gone;
       clearTimeout(timer);
     } else {
@@ -200,73 +191,32 @@ export class Environment {
     }
   }
 
-  async #start(): Promise<void> {
-    this.#api = await startRuntimeApi(this.#runtimeApi());
-    if (this.#state === "gone") {
-      this.#ended(exitReason(null, "SIGKILL"));
+  #heard(message: RuntimeMessage): void {
+    if (message === "ready") {
+      if (this.#state === "starting") this.#begin();
       return;
     }
-    const { clock, guard, baseEnvironment } = this.#context;
-    const variables = processEnvironment(this.#fn, baseEnvironment, this.#api.address, clock.now());
-    this.#sandbox = new Sandbox(this.#fn, variables, guard, {
-      line: (line) => this.#line(line),
-      ended: (code, signal) => this.#ended(exitReason(code, signal)),
-    });
-    if (this.#frozen) this.#sandbox.signalAll("SIGSTOP");
-    this.#limit(lambdaLimits.initMs);
-    this.#publish("started");
-  }
-
-  #runtimeApi(): RuntimeApiHost {
-    return {
-      next: (deliver) => this.#next(deliver),
-      response: (requestId, body) => this.#answered(requestId, { payload: body }),
-      error: (requestId, body) => this.#answered(requestId, { payload: body, functionError: "Unhandled" }),
-      initError: (body) => {
-        if (this.#state !== "starting") return;
-        this.#fail({ payload: body, functionError: "Unhandled" });
-        this.#kill();
-      },
-    };
-  }
-
-  /** The client has answered all that it had, and is free. */
-  #next(deliver: (delivery: Delivery) => void): void {
-    if (this.#state === "starting") {
-      this.#cancelTimeout();
-      this.#deliver = deliver;
-      this.#begin();
+    const { isLast = false, ...outcome } = message;
+    if (this.#state === "gone" || this.#outcome !== undefined) return;
+    if (isLast) {
+      this.#fail(outcome);
       return;
     }
-    if (this.#state !== "busy" || this.#outcome === undefined) return;
-    this.#deliver = deliver;
+    this.#publish(outcome.functionError ? "failed" : "responded");
     this.#state = "idle";
-    this.#settle(this.#outcome);
+    this.#settle(outcome);
     this.freeze();
   }
 
   #begin(): void {
     const { requestId, payload } = this.#invocation as Invocation;
     this.#state = "busy";
-    this.#outcome = undefined;
     this.#printing = requestId;
     const { timeoutMs, arn } = this.#fn;
     this.#limit(timeoutMs);
     this.#publish("invoked");
     // The function has the machine's clock, whatever clock times it here.
-    this.#deliver?.({ requestId, payload, deadlineMs: Date.now() + timeoutMs, functionArn: arn });
-    this.#deliver = undefined;
-  }
-
-  #answered(requestId: string, outcome: Outcome): void {
-    const isDue = requestId === this.#invocation?.requestId && this.#state === "busy";
-    if (!isDue || this.#outcome !== undefined) return;
-    if (outcome.functionError) {
-      this.#fail(outcome);
-    } else {
-      this.#outcome = outcome;
-      this.#publish("responded");
-    }
+    this.#sandbox.deliver({ requestId, payload, deadlineMs: Date.now() + timeoutMs, functionArn: arn });
   }
 
   #fail(outcome: Outcome): void {
@@ -275,9 +225,9 @@ export class Environment {
   }
 
   #limit(delayMs: number): void {
+    this.#cancelTimeout();
     this.#cancelTimeout = this.#context.clock.schedule(() => {
       const requestId = this.#invocation?.requestId;
-      // After the answer the time still counts, but the answer stands.
       if (requestId !== undefined && this.#outcome === undefined) {
         this.#outcome = timedOut(requestId, delayMs, this.#context.clock.now());
         this.#publish("timedOut");
@@ -289,14 +239,13 @@ export class Environment {
   #kill(): void {
     this.#state = "gone";
     this.#cancelTimeout();
-    this.#sandbox?.signalAll("SIGKILL");
+    this.#sandbox.signalAll("SIGKILL");
   }
 
   #ended(reason: string): void {
     this.#state = "gone";
     this.#frozen = false;
     this.#cancelTimeout();
-    this.#api?.close();
     const invocation = this.#invocation;
     if (invocation !== undefined && this.#outcome === undefined) {
       this.#fail(exited(invocation.requestId, reason));
@@ -317,7 +266,7 @@ export class Environment {
   #thaw(): void {
     if (!this.#frozen) return;
     this.#frozen = false;
-    this.#sandbox?.signalAll("SIGCONT");
+    this.#sandbox.signalAll("SIGCONT");
     this.#publish("thawed");
   }
 

@@ -3,15 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";
-import {
-  Environment,
-  type EnvironmentContext,
-  type Invocation,
-  type Outcome,
-  payloadOf,
-} from "./environment.ts";
+import { Environment, type EnvironmentContext, type Invocation } from "./environment.ts";
 import { ResourceNotFoundException, RuntimeClosedError, TooManyRequestsException } from "./errors.ts";
-import { OrphanGuard } from "./sandbox.ts";
+import { OrphanGuard, type Outcome } from "./sandbox.ts";
 import type {
   EnvironmentInfo,
   FunctionDefinition,
@@ -28,7 +22,7 @@ interface Pool {
 }
 
 /**
- * Lambda on this machine: each function's bundle in processes of its own, over the Runtime API.
+ * Lambda on this machine: each function's bundle in processes of its own.
  *
  * Processes are reused, stopped between invocations, killed at the timeout, and bounded by the reserved concurrency,
  * as on Lambda. They have the machine's network and files, and no memory limit but the heap's. Needs a POSIX system,
@@ -82,7 +76,7 @@ export class LambdaRuntime {
     const invoked = this.#invoke(this.#function(name), requestId, requestText(payload));
     const outcome = await abortable(invoked, signal);
     return {
-      payload: payloadOf(outcome),
+      payload: JSON.parse(outcome.payload),
       ...(outcome.functionError ? { functionError: outcome.functionError } : {}),
       requestId,
     };

@@ -85,7 +85,6 @@ const defaultVariables: Readonly<Record<string, string>> = {
 export function processEnvironment(
   fn: FunctionDefinition,
   base: Readonly<Record<string, string>>,
-  runtimeApi: string,
   now: number,
 ): Record<string, string> {
   const own: Record<string, string> = {};
@@ -104,7 +103,6 @@ export function processEnvironment(
     _HANDLER: fn.handler,
     LAMBDA_TASK_ROOT: fn.codeDir,
     AWS_EXECUTION_ENV: `AWS_Lambda_nodejs${nodeMajor}.x`,
-    AWS_LAMBDA_RUNTIME_API: runtimeApi,
     AWS_LAMBDA_FUNCTION_NAME: fn.name,
     AWS_LAMBDA_FUNCTION_VERSION: "$LATEST",
     AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(fn.memoryMb),
@@ -118,9 +116,27 @@ const bootstrap = fileURLToPath(new URL("./bootstrap.ts", import.meta.url));
 /** How long the pipes may stay open after the process: something that left its group may hold them. */
 const lastOutputMs = 200;
 
+/** An invocation, as the process is told of it. */
+export interface Delivery {
+  readonly requestId: string;
+  readonly payload: string;
+  readonly deadlineMs: number;
+  readonly functionArn: string;
+}
+
+/** What the process tells: that its code is loaded, or how an invocation ended, after which it may not go on. */
+export type RuntimeMessage = "ready" | (Outcome & { readonly isLast?: boolean });
+
+/** How an invocation ended. The payload is text: JSON. */
+export interface Outcome {
+  readonly payload: string;
+  readonly functionError?: "Unhandled";
+}
+
 /** Listens to a sandbox. */
 interface SandboxListener {
   line(line: string): void;
+  message(message: RuntimeMessage): void;
   /** The process is gone and its output is in. */
   ended(code: number | null, signal: NodeJS.Signals | null): void;
 }
@@ -140,13 +156,21 @@ export class Sandbox {
     const child = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, bootstrap], {
       cwd: fn.codeDir,
       env,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
       // A group of its own, which a terminal's Ctrl-C does not reach.
       detached: true,
     });
     this.#child = child;
     const { pid } = child;
-    for (const input of [child.stdout, child.stderr]) createInterface({ input }).on("line", listener.line);
+    for (const input of [child.stdout, child.stderr]) {
+      if (input !== null) createInterface({ input }).on("line", listener.line);
+    }
+    child.on("message", async (message: RuntimeMessage) => {
+      // What the function printed before is in its pipes already: the lines are read, and attributed to this invocation,
+      // before its caller hears of the result.
+      for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+      listener.message(message);
+    });
     if (pid === undefined) {
       child.once("error", (error) => {
         listener.line(error.message);
@@ -165,8 +189,8 @@ export class Sandbox {
         listener.ended(code, signal);
       };
       const timer = setTimeout(() => {
-        child.stdout.destroy();
-        child.stderr.destroy();
+        child.stdout?.destroy();
+        child.stderr?.destroy();
         finish();
       }, lastOutputMs);
       child.once("close", finish);
@@ -175,6 +199,11 @@ export class Sandbox {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Hands an invocation over. A process that is gone by now says so by its end. */
+  deliver(delivery: Delivery): void {
+    this.#child.send(delivery, () => {});
   }
 
   /** To the process and whatever it spawned. */
