@@ -47,7 +47,7 @@ export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposab
   const publish: LocalAppListener = (event) => callListener(() => options.onEvent?.(event));
   const events: BusEvent[] = [];
 
-  const spec = resolveApp(await readAssembly(options.assemblyDir), { region, tableSuffix });
+  const spec = resolveApp(readAssembly(options.assemblyDir), { region, tableSuffix });
   const queues = new Map(spec.queues.map(({ arn }) => [arn, [] as QueueMessage[]]));
   // Nothing asks before there is a function, which finds all of them.
   let services: Services | undefined;
