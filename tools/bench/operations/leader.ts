@@ -5,11 +5,11 @@ import { deadClient, during, held, type Promised, promised } from "./promised.ts
 const minuteMs = 60_000;
 
 export const leader: readonly Promised[] = [
-  promised("be elected", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("be elected", "1 UpdateItem", async (site, key) => {
     const candidate = new Leader(site.stopped().client(), key);
     return () => candidate.campaign();
   }),
-  promised("resign", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("resign", "1 UpdateItem", async (site, key) => {
     const candidate = new Leader(site.stopped().client(), key);
     await candidate.campaign();
     return () => candidate.resign();
@@ -19,12 +19,12 @@ export const leader: readonly Promised[] = [
     await candidate.campaign();
     return () => new Leader(site.stopped().client(), key).current();
   }),
-  promised("succeed a dead leader", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("succeed a dead leader", "2 UpdateItem", async (site, key) => {
     await new Leader(deadClient(site), key).campaign();
     const candidate = new Leader(site.stopped().client(), key);
     return () => candidate.campaign();
   }),
-  promised("resume an own leadership (`reentrant`)", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("resume an own leadership (`reentrant`)", "2 UpdateItem", async (site, key) => {
     const options = { owner: "node-1", reentrant: true } as const;
     await new Leader(site.stopped().client(), key, options).campaign();
     const candidate = new Leader(site.stopped().client(), key, options);
@@ -43,7 +43,7 @@ export const leader: readonly Promised[] = [
       return during(world, minuteMs, () => candidate.campaign({ signal: stop.signal }));
     },
   ),
-  promised("lead for a minute, with a lease of 30 s", "6 UpdateItem", [6, 0], async (site, key) => {
+  promised("lead for a minute, with a lease of 30 s", "6 UpdateItem", async (site, key) => {
     const process = site.stopped();
     const candidate = new Leader(process.client(), key, { leaseDurationMs: 30_000 });
     await candidate.campaign();

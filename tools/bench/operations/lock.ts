@@ -7,32 +7,32 @@ const waitMs = 10_000;
 const longWaitMs = 600_000;
 
 export const lock: readonly Promised[] = [
-  promised("acquire a new lock", "1 UpdateItem", [1, 0], (site, key) => () => site.client().acquire(key)),
-  promised("acquire a released lock", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("acquire a new lock", "1 UpdateItem", (site, key) => () => site.client().acquire(key)),
+  promised("acquire a released lock", "1 UpdateItem", async (site, key) => {
     await (await site.client().acquire(key)).release();
     return () => site.client().acquire(key);
   }),
-  promised("acquire and release", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("acquire and release", "2 UpdateItem", async (site, key) => {
     const locks = site.client();
     return async () => (await locks.acquire(key)).release();
   }),
-  promised("try a held lock", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("try a held lock", "1 UpdateItem", async (site, key) => {
     await site.client().acquire(key);
     return () => site.client().tryAcquire(key);
   }),
-  promised("take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("take over from a dead holder", "2 UpdateItem", async (site, key) => {
     await deadClient(site).acquire(key);
     return () => site.client().acquire(key);
   }),
-  promised("renew", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("renew", "1 UpdateItem", async (site, key) => {
     const lease = await site.client().acquire(key);
     return () => lease.renew();
   }),
-  promised("release", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("release", "1 UpdateItem", async (site, key) => {
     const lease = await site.client().acquire(key);
     return () => lease.release();
   }),
-  promised("inspect", "1 GetItem", [0, 1], async (site, key) => {
+  promised("inspect", "1 GetItem", async (site, key) => {
     await site.client().acquire(key);
     return () => site.client().inspect(key);
   }),
@@ -57,26 +57,21 @@ export const lock: readonly Promised[] = [
       return during(world, waitMs, () => world.client().acquire(key, { waitMs }));
     },
   ),
-  promised("share an own lease in one client (`reentrant`)", "none", [0, 0], async (site, key) => {
+  promised("share an own lease in one client (`reentrant`)", "none", async (site, key) => {
     const client = site.client();
     await client.acquire(key, again);
     return () => client.acquire(key, again);
   }),
-  promised(
-    "take over an own lease from elsewhere (`reentrant`)",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      await site.client().acquire(key, again);
-      return () => site.client().acquire(key, again);
-    },
-  ),
-  promised("give up: the reply of an acquisition is lost", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("take over an own lease from elsewhere (`reentrant`)", "2 UpdateItem", async (site, key) => {
+    await site.client().acquire(key, again);
+    return () => site.client().acquire(key, again);
+  }),
+  promised("give up: the reply of an acquisition is lost", "2 UpdateItem", async (site, key) => {
     const process = site.stopped();
     process.loseReply();
     return during(process, 0, () => process.client().acquire(key));
   }),
-  promised("give up: the reply of a takeover is lost", "3 UpdateItem", [3, 0], async (site, key) => {
+  promised("give up: the reply of a takeover is lost", "3 UpdateItem", async (site, key) => {
     await site.client().acquire(key, again);
     const process = site.stopped();
     process.loseReply();
@@ -93,21 +88,21 @@ export const lock: readonly Promised[] = [
     handles.map((handle) => client.adopt(handle, { heartbeat: 10_000 }));
     return during(holder, 10_000);
   }),
-  promised("`requestRevocation`", "1 UpdateItem", [1, 0], async (site) => {
+  promised("`requestRevocation`", "1 UpdateItem", async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
     return () => new LeaseAdmin(site.client()).requestRevocation(key, { token });
   }),
-  promised("`forceRelease`", "1 UpdateItem", [1, 0], async (site) => {
+  promised("`forceRelease`", "1 UpdateItem", async (site) => {
     const { key, token } = await site.client().acquire(site.newKey());
     return () => new LeaseAdmin(site.client()).forceRelease(key, { token });
   }),
-  promised("try a done slot", "1 UpdateItem", [1, 0], async (site) => {
+  promised("try a done slot", "1 UpdateItem", async (site) => {
     const slot = "2026-11-21T02:00:00.000Z";
     const key = site.newKey();
     await (await site.client().acquire(key, { slot })).complete();
     return () => site.client().tryAcquire(key, { slot });
   }),
-  promised("`takeBackSlot`", "1 UpdateItem", [1, 0], async (site) => {
+  promised("`takeBackSlot`", "1 UpdateItem", async (site) => {
     const slot = "2026-11-21T02:00:00.000Z";
     const key = site.newKey();
     await (await site.client().acquire(key, { slot })).complete();

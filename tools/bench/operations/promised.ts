@@ -152,15 +152,24 @@ export interface DocumentedOperation {
 /** Operations stand in groups, one for each page. */
 export type Promised = Omit<DocumentedOperation, "of" | "page">;
 
-/** An operation: `arrange` makes what it needs with a new key, and gives what is counted. Leases that it leaves have no heartbeat. */
-export function promised(
-  name: string,
-  requests: string,
-  [writeUnits, readUnits]: readonly [writeUnits?: number, readUnits?: number],
-  arrange: (site: OperationSite, key: string) => Counted | Promise<Counted>,
-): Promised {
+type Arrange = (site: OperationSite, key: string) => Counted | Promise<Counted>;
+type Units = readonly [write?: number, read?: number];
+
+/**
+ * An operation: `arrange` makes what it needs with a new key, and gives what is counted. Leases that it leaves have no
+ * heartbeat. Units are given where they are not one for each update, and for each read.
+ */
+export function promised(name: string, requests: string, ...how: [Arrange] | [Units, Arrange]): Promised {
+  const [[writeUnits, readUnits], arrange] = how.length === 2 ? how : [usualUnits(requests), ...how];
   const perform: Promised["perform"] = async (site) => site.counted(await arrange(site, site.newKey()));
   return { name, requests, writeUnits, readUnits, perform };
+}
+
+/** Of updates and consistent reads of items up to 1 KB. */
+function usualUnits(requests: string): Units {
+  const count = (operation: string): number =>
+    Number(new RegExp(`(\\d+) ${operation}`).exec(requests)?.[1] ?? 0);
+  return [count("UpdateItem"), count("GetItem")];
 }
 
 export const hourMs = 3_600_000;

@@ -11,26 +11,25 @@ export const semaphore: readonly Promised[] = [
   promised(
     "acquire a permit",
     "1 UpdateItem",
-    [1, 0],
     (site, key) => () => new Semaphore(site.client(), key, { permits: 3 }).acquire(),
   ),
-  promised("try, all permits held", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("try, all permits held", "1 UpdateItem", async (site, key) => {
     await new Semaphore(site.client(), key, { permits: 1 }).acquire();
     return () => new Semaphore(site.client(), key, { permits: 1 }).tryAcquire();
   }),
-  promised("acquire 3 permits at once", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("acquire 3 permits at once", "1 UpdateItem", async (site, key) => {
     const permits = new Semaphore(site.client(), key, { permits: 3 });
     return () => permits.acquire({ permits: 3 });
   }),
-  promised("renew a permit", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("renew a permit", "1 UpdateItem", async (site, key) => {
     const permit = await new Semaphore(site.client(), key, { permits: 3 }).acquire();
     return () => permit.renew();
   }),
-  promised("release a permit", "1 UpdateItem", [1, 0], async (site, key) => {
+  promised("release a permit", "1 UpdateItem", async (site, key) => {
     const permit = await new Semaphore(site.client(), key, { permits: 3 }).acquire();
     return () => permit.release();
   }),
-  promised("take over from a dead holder", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("take over from a dead holder", "2 UpdateItem", async (site, key) => {
     await new Semaphore(deadClient(site), key, one).acquire();
     return () => new Semaphore(site.client(), key, one).acquire();
   }),
@@ -45,33 +44,23 @@ export const semaphore: readonly Promised[] = [
     await new Semaphore(world.client(), key, one).acquire(held);
     return during(world, waitMs, () => new Semaphore(world.client(), key, one).acquire({ waitMs }));
   }),
-  promised("share an own lease in one client (`reentrant`)", "none", [0, 0], async (site, key) => {
+  promised("share an own lease in one client (`reentrant`)", "none", async (site, key) => {
     const permits = new Semaphore(site.client(), key, one);
     await permits.acquire(again);
     return () => permits.acquire(again);
   }),
-  promised(
-    "take over an own lease from elsewhere (`reentrant`)",
-    "2 UpdateItem",
-    [2, 0],
-    async (site, key) => {
-      await new Semaphore(site.client(), key, one).acquire(again);
-      return () => new Semaphore(site.client(), key, one).acquire(again);
-    },
-  ),
-  promised(
-    "3 heartbeats of one key, with `renewals: together()`",
-    "3 UpdateItem",
-    [3, 0],
-    async (site, key) => {
-      const holder = site.stopped();
-      const client = holder.client({ renewals: together() });
-      const permits = new Semaphore(client, key, { permits: 3 });
-      const leases = [];
-      for (let held = 0; held < 3; held += 1) leases.push(await permits.acquire({ heartbeat: 10_000 }));
-      return during(holder, 10_000);
-    },
-  ),
+  promised("take over an own lease from elsewhere (`reentrant`)", "2 UpdateItem", async (site, key) => {
+    await new Semaphore(site.client(), key, one).acquire(again);
+    return () => new Semaphore(site.client(), key, one).acquire(again);
+  }),
+  promised("3 heartbeats of one key, with `renewals: together()`", "3 UpdateItem", async (site, key) => {
+    const holder = site.stopped();
+    const client = holder.client({ renewals: together() });
+    const permits = new Semaphore(client, key, { permits: 3 });
+    const leases = [];
+    for (let held = 0; held < 3; held += 1) leases.push(await permits.acquire({ heartbeat: 10_000 }));
+    return during(holder, 10_000);
+  }),
   promised(
     "3 heartbeats of 3 keys, with `renewals: together()`",
     "1 BatchExecuteStatement",
@@ -85,7 +74,7 @@ export const semaphore: readonly Promised[] = [
       return during(holder, 10_000);
     },
   ),
-  promised("give up: the reply is lost", "2 UpdateItem", [2, 0], async (site, key) => {
+  promised("give up: the reply is lost", "2 UpdateItem", async (site, key) => {
     const process = site.stopped();
     process.loseReply();
     return during(process, 0, () => new Semaphore(process.client(), key, one).acquire());
@@ -95,12 +84,12 @@ export const semaphore: readonly Promised[] = [
     await new Semaphore(world.client(), key, one).acquire(held);
     return during(world, waitMs, () => new Semaphore(world.client(), key, one).drain({ waitMs }));
   }),
-  promised("inspect", "1 GetItem", [0, 1], async (site, key) => {
+  promised("inspect", "1 GetItem", async (site, key) => {
     const permits = new Semaphore(site.client(), key, one);
     await permits.acquire();
     return () => permits.inspect();
   }),
-  promised("`LeaseAdmin.forceRelease` of a permit", "1 GetItem, 1 UpdateItem", [1, 1], async (site) => {
+  promised("`LeaseAdmin.forceRelease` of a permit", "1 GetItem, 1 UpdateItem", async (site) => {
     const permits = new Semaphore(site.client(), site.newKey(), one);
     const { key, token } = await permits.acquire();
     const [record] = (await permits.inspect()).held;
