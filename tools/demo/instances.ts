@@ -102,21 +102,6 @@ export class Instances {
     }));
   }
 
-  /** SIGKILL. Resolves when the process is gone. */
-  kill({ environmentId }: Instance): Promise<void> {
-    return this.#stage.app.kill(environmentId);
-  }
-
-  /** SIGSTOP: the process gets no more time, and does not know it. */
-  freeze({ environmentId }: Instance): void {
-    this.#stage.app.freeze(environmentId);
-  }
-
-  /** SIGCONT. */
-  thaw({ environmentId }: Instance): void {
-    this.#stage.app.thaw(environmentId);
-  }
-
   #hear(event: LocalAppEvent): void {
     if (event.type === "environment" && event.environment.functionName === this.#functionName) {
       const { environmentId, requestId, type } = event.environment;

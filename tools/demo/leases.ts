@@ -1,14 +1,10 @@
 /** What the lease table shows of its leases, write by write, and what the instances tell of them. */
 import { type AttributeValue, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import {
-  DescribeStreamCommand,
-  type DynamoDBStreamsClient,
-  GetRecordsCommand,
-  GetShardIteratorCommand,
-} from "@aws-sdk/client-dynamodb-streams";
+import { DescribeStreamCommand, type DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
 import type { LeaseEvent } from "@leasehold/client";
 import { type LeaseRecord, readRecord } from "@leasehold/client/record";
+import { openShard, readShard } from "@leasehold/local";
 
 /** One write of a lease item: the leases that the item showed before it and after it. */
 export interface LeaseChange {
@@ -130,19 +126,19 @@ export async function leaseChanges(
   const StreamArn = Table?.LatestStreamArn;
   const { StreamDescription } = await streams.send(new DescribeStreamCommand({ StreamArn }));
   const changes: LeaseChange[] = [];
+  const { signal } = new AbortController();
+  const rethrow = (error: unknown): never => {
+    throw error;
+  };
   // A shard comes after its parent, and an item is in one of them.
-  for (const { ShardId } of StreamDescription?.Shards ?? []) {
-    const start = { StreamArn, ShardId, ShardIteratorType: "TRIM_HORIZON" } as const;
-    let { ShardIterator } = await streams.send(new GetShardIteratorCommand(start));
-    while (ShardIterator !== undefined) {
-      const { Records = [], NextShardIterator } = await streams.send(
-        new GetRecordsCommand({ ShardIterator }),
-      );
-      for (const { dynamodb: change } of Records) {
+  for (const { ShardId = "" } of StreamDescription?.Shards ?? []) {
+    const place = { client: streams, StreamArn: String(StreamArn), ShardId, signal };
+    for await (const records of readShard(place, await openShard(place, "TRIM_HORIZON"), rethrow)) {
+      // An open shard has no end: an empty answer says that this was all.
+      if (records.length === 0) break;
+      for (const { dynamodb: change } of records) {
         changes.push({ before: leaseIn(change?.OldImage), after: leaseIn(change?.NewImage) });
       }
-      // An open shard has no end: an empty answer says that this was all.
-      ShardIterator = Records.length === 0 ? undefined : NextShardIterator;
     }
   }
   return changes;

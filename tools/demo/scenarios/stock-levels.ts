@@ -248,7 +248,7 @@ export class StockLevels implements Scenario {
       this.#leaseIn(request.request),
     );
     const { instance, fencingToken } = lease;
-    await this.#instances.kill(instance);
+    await this.#stage.app.kill(instance.environmentId);
     const ofLease = this.#instances.log.filter(
       ({ event }) => "fencingToken" in event && event.fencingToken === fencingToken,
     );

@@ -246,14 +246,14 @@ export class Tasks implements Scenario {
     this.#casualties.push({ kind, worker: worker.name, taskId });
     const endsAt = this.#stage.screen.time(this.#claimEndsAt(worker.name));
     if (kind === "frozen") {
-      this.#instances.freeze(worker);
+      this.#stage.app.freeze(worker.environmentId);
       this.#say(
         "frozen",
         worker.name,
         `SIGSTOP: ${taskId} is done, its ending on the way; its claim stands until ${endsAt}`,
       );
     } else {
-      await this.#instances.kill(worker);
+      await this.#stage.app.kill(worker.environmentId);
       request.lose();
       const which =
         kind === "killed" ? "is done, and nobody knows" : `is in its last attempt of ${mostAttempts}`;
@@ -291,7 +291,7 @@ export class Tasks implements Scenario {
       `SIGCONT: its ending of ${taskId}, which another has done since, arrives now`,
     );
     const wasRefused = !(await request.letThrough());
-    this.#instances.thaw(worker);
+    this.#stage.app.thaw(worker.environmentId);
     return wasRefused;
   }
 

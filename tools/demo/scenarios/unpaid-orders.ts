@@ -279,14 +279,14 @@ export class UnpaidOrders implements Scenario {
       case "killed": {
         const { instance, holding, request } = await victim();
         this.#suffer("killed", instance, holding);
-        await this.#instances.kill(instance);
+        await this.#stage.app.kill(instance.environmentId);
         this.#expectNoRelease();
         request.lose();
         break;
       }
       case "frozen": {
         const frozen = await victim();
-        this.#instances.freeze(frozen.instance);
+        this.#stage.app.freeze(frozen.instance.environmentId);
         this.#expectNoRelease();
         this.#suffer("frozen", frozen.instance, frozen.holding);
         this.#frozen = { ...frozen, since: performance.now() };
@@ -324,7 +324,7 @@ export class UnpaidOrders implements Scenario {
     const text = `SIGCONT after ${slept} s: its write of ${holding.orderId}, which is still open, arrives now`;
     this.#say("woken", instance.name, holding.tick, text);
     this.#staleWrite = (await request.letThrough()) ? "landed" : "refused";
-    this.#instances.thaw(instance);
+    this.#stage.app.thaw(instance.environmentId);
     await answer;
   }
 

@@ -1,18 +1,12 @@
 // Feeds one function from one stream: each shard in order, and after its parent.
 
-import {
-  DescribeStreamCommand,
-  type DynamoDBStreamsClient,
-  GetRecordsCommand,
-  GetShardIteratorCommand,
-  type Shard,
-  type _Record as StreamRecord,
-} from "@aws-sdk/client-dynamodb-streams";
+import { DescribeStreamCommand, type DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { systemClock } from "@leasehold/client";
 import type { StreamMappingSpec } from "../assembly/types.ts";
 import { type DeliveryPorts, deliver, type FailedBatch, pause } from "./delivery.ts";
 import { type StreamEventRecord, toEventRecord } from "./event.ts";
 import { compileFilters, type Filter } from "./filter.ts";
+import { openShard, readShard, type ShardPlace } from "./shard.ts";
 
 /** What a poller works with. */
 interface StreamPollerOptions {
@@ -83,57 +77,38 @@ export class StreamPoller {
   }
 
   async #discover(position: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
-    for (const shard of await this.#listShards(signal)) {
-      const id = shard.ShardId;
-      if (id === undefined || this.#shards.has(id)) continue;
-      const reader = new ShardReader(this.#options.client, this.#options.engineStreamArn, id);
-      await reader.open(position, signal);
-      const parent = shard.ParentShardId === undefined ? undefined : this.#shards.get(shard.ParentShardId);
-      const work = this.#consume(reader, parent, signal);
+    const { client, engineStreamArn: StreamArn } = this.#options;
+    const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn }), {
+      abortSignal: signal,
+    });
+    for (const { ShardId, ParentShardId = "" } of StreamDescription?.Shards ?? []) {
+      if (ShardId === undefined || this.#shards.has(ShardId)) continue;
+      const place = { client, StreamArn, ShardId, signal };
+      const iterator = await openShard(place, position);
+      const work = this.#consume(place, iterator, this.#shards.get(ParentShardId));
       this.#shards.set(
-        id,
+        ShardId,
         work.catch((error: unknown) => this.#report(error, signal)),
       );
     }
   }
 
-  async #listShards(signal: AbortSignal): Promise<Shard[]> {
-    const shards: Shard[] = [];
-    let last: string | undefined;
-    do {
-      const command = new DescribeStreamCommand({
-        StreamArn: this.#options.engineStreamArn,
-        ...(last === undefined ? {} : { ExclusiveStartShardId: last }),
-      });
-      const { StreamDescription } = await this.#options.client.send(command, { abortSignal: signal });
-      shards.push(...(StreamDescription?.Shards ?? []));
-      last = StreamDescription?.LastEvaluatedShardId;
-    } while (last !== undefined);
-    return shards;
-  }
-
-  async #consume(reader: ShardReader, parent: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+  async #consume(
+    place: ShardPlace,
+    iterator: string | undefined,
+    parent: Promise<void> | undefined,
+  ): Promise<void> {
     await parent;
-    const { batchSize } = this.#options.mapping;
-    let closed = false;
-    while (!signal.aborted && !closed) {
-      let records: readonly StreamEventRecord[] = [];
-      try {
-        const result = await reader.read(signal);
-        closed = result.closed;
-        records = this.#passing(result.records);
-      } catch (error) {
-        this.#report(error, signal);
-      }
+    const { signal } = place;
+    const { batchSize, streamArn: arn } = this.#options.mapping;
+    const source = { arn, region: this.#options.region };
+    for await (const found of readShard(place, iterator, (error) => this.#report(error, signal))) {
+      const records = found.map((record) => toEventRecord(record, source)).filter(this.#filter);
       for (let start = 0; start < records.length && !signal.aborted; start += batchSize)
-        await this.#deliver(reader.shardId, records.slice(start, start + batchSize), signal);
-      if (records.length === 0 && !closed) await pause(systemClock, this.#pollMs, signal);
+        await this.#deliver(place.ShardId, records.slice(start, start + batchSize), signal);
+      if (records.length === 0) await pause(systemClock, this.#pollMs, signal);
+      if (signal.aborted) return;
     }
-  }
-
-  #passing(records: Awaited<ReturnType<ShardReader["read"]>>["records"]): StreamEventRecord[] {
-    const source = { arn: this.#options.mapping.streamArn, region: this.#options.region };
-    return records.map((record) => toEventRecord(record, source)).filter((record) => this.#filter(record));
   }
 
   #deliver(shardId: string, records: readonly StreamEventRecord[], signal: AbortSignal): Promise<void> {
@@ -156,78 +131,5 @@ export class StreamPoller {
 
   #report(error: unknown, signal: AbortSignal): void {
     if (!signal.aborted) this.#options.onError?.(error);
-  }
-}
-
-/** Records of one shard, in order. */
-interface ReadResult {
-  readonly records: readonly StreamRecord[];
-  /** Whether the shard has come to its end. */
-  readonly closed: boolean;
-}
-
-/** The most that the service gives in one answer. */
-const readLimit = 1000;
-
-/** An iterator lives for 15 minutes, and records for 24 hours; DynamoDB Local on a busy machine loses a position sooner. */
-const lostPosition: ReadonlySet<string> = new Set(["ExpiredIteratorException", "TrimmedDataAccessException"]);
-
-/** Reads one shard of a table's stream from front to back. */
-class ShardReader {
-  readonly shardId: string;
-  readonly #client: DynamoDBStreamsClient;
-  readonly #streamArn: string;
-  #iterator: string | undefined;
-  #lastSequenceNumber: string | undefined;
-
-  constructor(client: DynamoDBStreamsClient, streamArn: string, shardId: string) {
-    this.#client = client;
-    this.#streamArn = streamArn;
-    this.shardId = shardId;
-  }
-
-  /** Finds its position. Records that are written after this has resolved are all read. */
-  async open(position: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
-    this.#iterator = await this.#iteratorAt({ ShardIteratorType: position }, signal);
-  }
-
-  /** Reads what there is now. */
-  async read(signal: AbortSignal): Promise<ReadResult> {
-    if (this.#iterator === undefined) return { records: [], closed: true };
-    const command = new GetRecordsCommand({ ShardIterator: this.#iterator, Limit: readLimit });
-    try {
-      const { Records: records = [], NextShardIterator: next } = await this.#client.send(command, {
-        abortSignal: signal,
-      });
-      this.#lastSequenceNumber = records.at(-1)?.dynamodb?.SequenceNumber ?? this.#lastSequenceNumber;
-      this.#iterator = next;
-      return { records, closed: next === undefined };
-    } catch (error) {
-      if (!lostPosition.has((error as Error).name)) throw error;
-      this.#iterator = await this.#resume((error as Error).name, signal);
-      return { records: [], closed: false };
-    }
-  }
-
-  #resume(reason: string, signal: AbortSignal): Promise<string | undefined> {
-    const last = this.#lastSequenceNumber;
-    return last === undefined || reason === "TrimmedDataAccessException"
-      ? this.#iteratorAt({ ShardIteratorType: "TRIM_HORIZON" }, signal)
-      : this.#iteratorAt({ ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: last }, signal);
-  }
-
-  async #iteratorAt(
-    position: {
-      readonly ShardIteratorType: "TRIM_HORIZON" | "LATEST" | "AFTER_SEQUENCE_NUMBER";
-      readonly SequenceNumber?: string;
-    },
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const command = new GetShardIteratorCommand({
-      StreamArn: this.#streamArn,
-      ShardId: this.shardId,
-      ...position,
-    });
-    return (await this.#client.send(command, { abortSignal: signal })).ShardIterator;
   }
 }
