@@ -164,7 +164,9 @@ export function failureIn({
     readonly errorMessage: string;
   };
   if (errorType === "Runtime.ExitError") return "died";
+  // A lease that ended under a run that nobody has stopped was renewed too late.
   const isLate =
-    ["Sandbox.Timedout", "TimeoutError"].includes(errorType) || errorMessage.includes("no answer");
+    ["Sandbox.Timedout", "TimeoutError"].includes(errorType) ||
+    /no answer|is lost \(expired\)/.test(errorMessage);
   return isLate ? "timedOut" : "failed";
 }

@@ -59,6 +59,8 @@ it.each([
   ["Sandbox.Timedout", "Task timed out after 40.00 seconds", "timedOut"],
   ["TimeoutError", "the request took longer than 2000 ms", "timedOut"],
   ["LeaseServiceError", 'the table "t": no answer (TimeoutError: 2000 ms)', "timedOut"],
+  ["LeaseLostError", 'the lease of "job" is lost (expired)', "timedOut"],
+  ["LeaseLostError", 'the lease of "job" is lost (superseded)', "failed"],
   ["LeaseServiceError", "DynamoDB refused (AccessDeniedException: not you)", "failed"],
   ["Runtime.ExitError", "Runtime exited with error: signal: killed", "died"],
 ])("an invocation with the error %s (%s): %s", (errorType, errorMessage, expected) => {
