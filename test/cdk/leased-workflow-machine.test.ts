@@ -12,7 +12,12 @@ import { Match, Template } from "aws-cdk-lib/assertions";
 import { type IRole, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
-import { CustomerManagedEncryptionConfiguration, Pass } from "aws-cdk-lib/aws-stepfunctions";
+import {
+  CustomerManagedEncryptionConfiguration,
+  DefinitionBody,
+  Pass,
+  StateMachine,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import {
@@ -178,5 +183,21 @@ describe("a key of the user's", () => {
     const decrypts = uses.find(({ Action }) => Action.includes("kms:Decrypt"));
     const context = decrypts?.Condition?.StringEquals?.["kms:EncryptionContext:aws:states:stateMachineArn"];
     expect(textOf(context)).toBe(states(`stateMachine:${machine.Properties.StateMachineName}`));
+  });
+
+  test("lets another machine whose state the workflow is decrypt its output, and no other machine's", () => {
+    const stack = newStack();
+    const key = new Key(stack, "Key");
+    const encryptionConfiguration = new CustomerManagedEncryptionConfiguration(key);
+    const workflow = workflowIn(stack, { encryptionConfiguration });
+    const definitionBody = DefinitionBody.fromChainable(workflow.asState(stack, "Part"));
+    new StateMachine(stack, "Outer", { definitionBody });
+    const stateMachineArn = stack.resolve(workflow.stateMachine.stateMachineArn);
+    expect(statementsIn(Template.fromStack(stack), /^Outer/)).toContainEqual({
+      Effect: "Allow",
+      Action: "kms:Decrypt",
+      Resource: stack.resolve(key.keyArn),
+      Condition: { StringEquals: { "kms:EncryptionContext:aws:states:stateMachineArn": stateMachineArn } },
+    });
   });
 });

@@ -1,18 +1,21 @@
 import { Duration } from "aws-cdk-lib";
-import type { IRole } from "aws-cdk-lib/aws-iam";
+import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import {
+  type CfnStateMachine,
   type EncryptionConfiguration,
   Fail,
   type IChainable,
   IntegrationPattern,
-  type IStateMachine,
   Parallel,
   QueryLanguage,
   StateGraph,
   type StateMachine,
   TaskInput,
 } from "aws-cdk-lib/aws-stepfunctions";
-import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import {
+  StepFunctionsStartExecution,
+  type StepFunctionsStartExecutionProps,
+} from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import {
   aDuration,
@@ -303,7 +306,7 @@ export class LeasedWorkflow extends Construct {
    * its lock is released. Each try is a separate execution, with its own lease.
    *
    * Costs 3 state transitions, besides the child's own. The state machine that has the state gets the permission to
-   * start this workflow and to stop it.
+   * start this workflow and to stop it, and to decrypt its output where the workflow has a key of KMS.
    *
    * ```ts
    * const part = importing.asState(this, "Import").addRetry({ errors: ["LeaseUnavailableError"] });
@@ -366,9 +369,10 @@ function checkSameTable(
  * A Parallel, so that callers can catch and retry the error by its name. It has no variables, because they could
  * collide with the caller's.
  */
-function stateOf(scope: Construct, id: string, stateMachine: IStateMachine): Parallel {
-  const run = StepFunctionsStartExecution.jsonata(scope, `${id}_Run`, {
+function stateOf(scope: Construct, id: string, stateMachine: StateMachine): Parallel {
+  const run = new ChildExecution(scope, `${id}_Run`, {
     stateMachine,
+    queryLanguage: QueryLanguage.JSONATA,
     integrationPattern: IntegrationPattern.RUN_JOB,
     input: TaskInput.fromText(jsonata("$states.input")),
     outputs: jsonata("$states.result.Output"),
@@ -379,6 +383,35 @@ function stateOf(scope: Construct, id: string, stateMachine: IStateMachine): Par
   });
   const state = Parallel.jsonata(scope, id, { outputs: jsonata("$states.result[0]") });
   return state.branch(run.addCatch(failed));
+}
+
+interface ChildProps extends StepFunctionsStartExecutionProps {
+  readonly stateMachine: StateMachine;
+}
+
+/** The library's task; it also permits its state machine to read the output of an encrypted child. */
+class ChildExecution extends StepFunctionsStartExecution {
+  readonly #child: StateMachine;
+
+  constructor(scope: Construct, id: string, props: ChildProps) {
+    super(scope, id, props);
+    this.#child = props.stateMachine;
+  }
+
+  protected override whenBoundToGraph(graph: StateGraph): void {
+    super.whenBoundToGraph(graph);
+    const { encryptionConfiguration } = this.#child.node.defaultChild as CfnStateMachine;
+    const { kmsKeyId } = (encryptionConfiguration ?? {}) as { readonly kmsKeyId?: string };
+    if (kmsKeyId === undefined) return;
+    const context = { "kms:EncryptionContext:aws:states:stateMachineArn": this.#child.stateMachineArn };
+    graph.registerPolicyStatement(
+      new PolicyStatement({
+        actions: ["kms:Decrypt"],
+        resources: [kmsKeyId],
+        conditions: { StringEquals: context },
+      }),
+    );
+  }
 }
 
 /**
