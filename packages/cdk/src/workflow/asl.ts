@@ -55,9 +55,13 @@ function source(value: Json): string {
   }
   const fields = objectFields(value);
   if (fields === undefined) return JSON.stringify(value);
-  return `{${Object.entries(fields)
-    .map(([name, field]) => `${literal(name)}: ${source(field)}`)
-    .join(", ")}}`;
+  return objectOf(Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, source(field)])));
+}
+
+/** An object as JSONata writes it, of JSONata for its members. */
+export function objectOf(members: Readonly<Record<string, string>>): string {
+  const written = Object.entries(members).map(([name, value]) => `${literal(name)}: ${value}`);
+  return `{${written.join(", ")}}`;
 }
 
 /** One entry of a state's `Catch`. */
@@ -115,19 +119,20 @@ export function retryUnless(...answers: readonly string[]): Json {
 
 /** The same, also after a timeout: of a request that may hang, and has a time limit for each repetition. */
 export function retryAlsoLate(...answers: readonly string[]): Json {
+  const all = [refused, noSuchExecution, startedBefore, evaluationFailed, ...answers];
+  return retry(all, { IntervalSeconds: 1, MaxAttempts: 3, MaxDelaySeconds: 4 });
+}
+
+/** Repeats after every error but answers, with jitter, after longer and longer times. */
+export function retry(
+  answers: readonly string[],
+  times: Readonly<Record<"IntervalSeconds" | "MaxAttempts" | "MaxDelaySeconds", number>>,
+): Json {
+  const { IntervalSeconds, MaxAttempts, MaxDelaySeconds } = times;
+  const rest = { BackoffRate: 2, MaxDelaySeconds, JitterStrategy: "FULL" };
   return [
-    {
-      ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, ...answers],
-      MaxAttempts: 0,
-    },
-    {
-      ErrorEquals: ["States.ALL"],
-      IntervalSeconds: 1,
-      MaxAttempts: 3,
-      BackoffRate: 2,
-      MaxDelaySeconds: 4,
-      JitterStrategy: "FULL",
-    },
+    { ErrorEquals: answers, MaxAttempts: 0 },
+    { ErrorEquals: ["States.ALL"], IntervalSeconds, MaxAttempts, ...rest },
   ];
 }
 

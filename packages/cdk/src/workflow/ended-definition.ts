@@ -31,6 +31,7 @@ import {
   jsonata,
   noSuchExecution,
   refused,
+  retry,
   rule,
   type State,
   startedBefore,
@@ -40,13 +41,7 @@ import {
 } from "./asl.ts";
 import { isExecution, isLeaseOf, isOurs } from "./keeper-start.ts";
 import { notPermittedError, notProvenError } from "./keeper-terms.ts";
-import {
-  inspectKeptArguments,
-  isPermit,
-  keptRecord,
-  releaseKeptArguments,
-  sortKeyOf,
-} from "./kept-requests.ts";
+import { isPermit, keptRecord, keptRequests, sortKeyOf } from "./kept-requests.ts";
 import {
   inspectArguments,
   isInCooldown,
@@ -85,20 +80,14 @@ const mostKeepers = 20;
 const keeperStartSeconds = jsonata("$max([3, $min([40, $floor($lease.leaseDurationMs / 3000)])])");
 
 /** No caller waits for it, so it may go on until the service answers again. */
-const patiently: Json = [
-  { ErrorEquals: [refused, noSuchExecution], MaxAttempts: 0 },
-  {
-    ErrorEquals: ["States.ALL"],
-    IntervalSeconds: 2,
-    MaxAttempts: 10,
-    BackoffRate: 2,
-    MaxDelaySeconds: 120,
-    JitterStrategy: "FULL",
-  },
-];
+const patiently = retry([refused, noSuchExecution], {
+  IntervalSeconds: 2,
+  MaxAttempts: 10,
+  MaxDelaySeconds: 120,
+});
 
 /** Whether the execution holds the lock. A lock in its cooldown still names its last owner. */
-const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isInCooldown})`;
+const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isInCooldown()})`;
 
 /** Whether the execution works after all: it may have been redriven since. */
 const isAtWork = "$status in ['RUNNING', 'PENDING_REDRIVE']";
@@ -131,7 +120,7 @@ export function endedDefinition(terms: EndedTerms): Definition {
       chosen(isPermit, ofOwner, record),
     );
   const seeKept = (next: string): State => ({
-    ...look(next, inspectKeptArguments(terms), keptRecord),
+    ...look(next, keptRequests(terms).inspect, keptRecord),
     TimeoutSeconds: keeperStartSeconds,
   });
   const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
@@ -173,7 +162,7 @@ export function endedDefinition(terms: EndedTerms): Definition {
       Ask: ask("IsOver"),
       IsOver: choice([rule(isAtWork, "Done")], "Release"),
       Release: call("dynamodb:updateItem", {
-        Arguments: releaseKeptArguments(terms),
+        Arguments: keptRequests(terms).release,
         Next: "Pause",
         Retry: patiently,
         // The execution itself or its keeper has released the lease: the record of the look is gone.
@@ -251,7 +240,7 @@ function replacingKeeper(
       [
         rule(`${isKept} and $replaced < ${mostKeepers}`, "StartKeeper", { hasKept: true }),
         rule(isKept, "Stop", { loss: "no keeper of its lease goes on" }),
-        rule(wasReleased, "Done"),
+        rule(wasReleased(), "Done"),
         rule("$hasKept", "Stop", {
           loss: "the lease is lost: its keeper ended before its work did, and no other kept it in time",
         }),

@@ -26,14 +26,13 @@ import {
   choice,
   type Definition,
   jsonata,
-  refused,
   rule,
   type State,
   startedBy,
   succeed,
   wait,
 } from "./asl.ts";
-import { isAlone, isOurs, notRenewed, renewed, startingStates } from "./keeper-start.ts";
+import { isAlone, isOurs, notRenewed, renewal, startingStates } from "./keeper-start.ts";
 import { stoppingStates } from "./keeper-stopping.ts";
 import {
   beatsBetweenLooks,
@@ -45,13 +44,7 @@ import {
   patienceSeconds,
   stopping,
 } from "./keeper-terms.ts";
-import {
-  inspectKeptArguments,
-  isPermit,
-  keptRecord,
-  recordedState,
-  renewKeptArguments,
-} from "./kept-requests.ts";
+import { isPermit, keptRecord, keptRequests, recordedState } from "./kept-requests.ts";
 import { attributeOf, type LeaseTerms, ofRecord, wasHeldSince, wasReleased } from "./lease-requests.ts";
 
 /** After this many beats in a row with trouble, the keeper looks as well. */
@@ -113,7 +106,7 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
       ),
       RenewAlone: renew(terms, "HoldOn", eventsOf.choice),
       Inspect: callOnce("dynamodb:getItem", {
-        Arguments: inspectKeptArguments(terms),
+        Arguments: keptRequests(terms).inspect,
         TimeoutSeconds: patienceSeconds,
         Assign: { record: keptRecord, ...counted(eventsOf.task + eventsOf.choice) },
         Next: "JudgeLease",
@@ -160,19 +153,9 @@ function beats(terms: LeaseTerms): Record<string, State> {
 /** A beat's renewal; `events` are the events of the beat's other states except its pause. */
 function renew(terms: LeaseTerms, next: string, events: number): State {
   const ofBeat = eventsOf.wait + eventsOf.task + events;
-  return callOnce("dynamodb:updateItem", {
-    Arguments: renewKeptArguments(terms),
-    TimeoutSeconds: patienceSeconds,
-    Assign: renewed(ofBeat),
-    Next: next,
-    Catch: [
-      catching(refused, "Inspect", { Assign: counted(ofBeat) }),
-      // Repeated through Doubt, which first checks the time that is left.
-      catching("States.ALL", "Doubt", {
-        Assign: { ...notRenewed(ofBeat + eventsOf.choice), problem: errorText },
-      }),
-    ],
-  });
+  // Repeated through Doubt, which first checks the time that is left.
+  const Assign = { ...notRenewed(ofBeat + eventsOf.choice), problem: errorText };
+  return renewal(keptRequests(terms).renew, next, ofBeat, catching("States.ALL", "Doubt", { Assign }));
 }
 
 /** Judges a refused renewal: another renewer of the same lease, a request to stop, a release, or a loss. */
@@ -200,7 +183,7 @@ function judgeLease(): State {
       }),
       rule(`${isOurs} and ${isRevoked}`, "Lost", { loss: "its holder was asked to stop" }),
       rule(isOurs, "Doubt", carryOn),
-      rule(wasReleased, "Done"),
+      rule(wasReleased(), "Done"),
       // Another holder's release may have overwritten the mark of this lease's release. Work that has released its
       // lease ends within the pause, and its description shows that.
       rule(`(${isPermit} or ${wasHeldSince}) and $not(${isAlone})`, "PauseStopping", {

@@ -40,14 +40,7 @@ import {
   notProvenError,
   patienceSeconds,
 } from "./keeper-terms.ts";
-import {
-  inspectKeptArguments,
-  keptRecord,
-  recordedState,
-  renewedState,
-  renewHeldKeptArguments,
-  sortKeyOf,
-} from "./kept-requests.ts";
+import { keptRecord, keptRequests, recordedState, renewedState, sortKeyOf } from "./kept-requests.ts";
 import { type LeaseTerms, ofRecord, wasReleased } from "./lease-requests.ts";
 import { permitSortKey } from "./permit-seats.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
@@ -56,6 +49,9 @@ import { ownerOfExecution } from "./workflow-terms.ts";
 const mostAnswers = 5;
 
 type Assigned = { readonly [variable: string]: Json };
+
+/** The variables that a failed request assigns. */
+const trouble: Assigned = { denied: jsonata(isDenied), problem: errorText };
 
 /** A late copy of the acquisition may write the token again, with another fencing token: nobody holds that lease. */
 export const isOurs: string = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
@@ -70,16 +66,12 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
   return {
     Begin: begin(terms),
     Prove: call("dynamodb:getItem", {
-      Arguments: inspectKeptArguments(terms),
+      Arguments: keptRequests(terms).inspect,
       TimeoutSeconds: patienceSeconds,
       Retry: retryAlsoLate(),
       Assign: { record: keptRecord },
       Next: "JudgeProof",
-      Catch: [
-        catching("States.ALL", "Unproven", {
-          Assign: { denied: jsonata(isDenied), problem: errorText },
-        }),
-      ],
+      Catch: [catching("States.ALL", "Unproven", { Assign: trouble })],
     }),
     JudgeProof: choice(
       [
@@ -90,7 +82,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
           recordedState,
         ),
         // It starts too late: its starter has given up, or has finished already.
-        rule(wasReleased, "Done"),
+        rule(wasReleased(), "Done"),
         rule(isAlone, "Lost", { loss: "it was broken, or expired and was removed" }),
         rule(isOurs, "Unproven", {
           problem: jsonata(
@@ -112,9 +104,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Next: "AskGuarded",
       Catch: [
         catching(noSuchExecution, "AskGuarded"),
-        catching("States.ALL", "AskGuarded", {
-          Assign: { denied: jsonata(isDenied), problem: errorText },
-        }),
+        catching("States.ALL", "AskGuarded", { Assign: trouble }),
       ],
     }),
     // A missing execution may have been started a moment ago: descriptions are eventually consistent. So it is gone when
@@ -139,18 +129,12 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Catch: [catching("States.ALL", "NotBegun")],
     }),
     NotBegun: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
-    RenewFirst: callOnce("dynamodb:updateItem", {
-      Arguments: renewHeldKeptArguments(terms),
-      TimeoutSeconds: patienceSeconds,
-      Assign: renewed(eventsOf.task),
-      Next: "IsAwaited",
-      Catch: [
-        catching(refused, "Inspect", { Assign: counted(eventsOf.task) }),
-        catching("States.ALL", "Doubt", {
-          Assign: { ...notRenewed(eventsOf.task), denied: jsonata(isDenied), problem: errorText },
-        }),
-      ],
-    }),
+    RenewFirst: renewal(
+      keptRequests(terms).renewHeld,
+      "IsAwaited",
+      eventsOf.task,
+      catching("States.ALL", "Doubt", { Assign: { ...notRenewed(eventsOf.task), ...trouble } }),
+    ),
     PauseFirst: wait("1", "RenewFirst"),
     IsAwaited: choice([rule("$taskToken != ''", "Answer")], "GoOn"),
     Answer: callOnce("sfn:sendTaskSuccess", {
@@ -170,8 +154,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
         catching("States.ALL", "AnswerAgain", {
           Assign: {
             answers: jsonata("$answers + 1"),
-            denied: jsonata(isDenied),
-            problem: errorText,
+            ...trouble,
             ...counted(eventsOf.task + 2 * eventsOf.choice + eventsOf.wait),
           },
         }),
@@ -201,14 +184,20 @@ function failing(error: string, cause: string, first: readonly Json[] = []): Sta
   return { ...choice([...first, isAlone], "TellFailure"), Assign: { failure } };
 }
 
-/** The variables that a confirmed renewal assigns. */
-export function renewed(events: number): Assigned {
-  return {
-    version: jsonata("$version + 1"),
-    ...renewedState,
-    pause: jsonata("$beat"),
-    ...counted(events),
-  };
+/** A renewal by the keeper; `events` are those of its states since the last count. */
+export function renewal(request: Json, next: string, events: number, failed: Json): State {
+  return callOnce("dynamodb:updateItem", {
+    Arguments: request,
+    TimeoutSeconds: patienceSeconds,
+    Assign: {
+      version: jsonata("$version + 1"),
+      ...renewedState,
+      pause: jsonata("$beat"),
+      ...counted(events),
+    },
+    Next: next,
+    Catch: [catching(refused, "Inspect", { Assign: counted(events) }), failed],
+  });
 }
 
 /** The variables that a failed renewal assigns: it may have landed, so the next renewal needs a newer version. */

@@ -22,17 +22,9 @@ import {
   rule,
   wait,
 } from "./asl.ts";
-import { notRenewed, renewed } from "./keeper-start.ts";
-import {
-  askGuarded,
-  counted,
-  errorText,
-  eventsOf,
-  historyLimits,
-  isOver,
-  patienceSeconds,
-} from "./keeper-terms.ts";
-import { releaseKeptArguments, renewHeldKeptArguments } from "./kept-requests.ts";
+import { notRenewed, renewal } from "./keeper-start.ts";
+import { askGuarded, counted, errorText, eventsOf, historyLimits, isOver } from "./keeper-terms.ts";
+import { keptRequests } from "./kept-requests.ts";
 import type { LeaseTerms } from "./lease-requests.ts";
 
 /** Longest pause between two attempts to stop work whose lease is lost. */
@@ -43,7 +35,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
   const backOff = `$min([$power(2, $min([$stops - 1, 6])), ${longestPauseSeconds}])`;
   const release = (next: string) =>
     call("dynamodb:updateItem", {
-      Arguments: releaseKeptArguments(terms),
+      Arguments: keptRequests(terms).release,
       Next: next,
       // The lease is released already, or is another holder's: this keeper has nothing to release.
       Catch: [catching(refused, next)],
@@ -85,16 +77,12 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
       ],
     }),
     StillHeld: choice([rule("$isHeld", "RenewHeld")], "PauseStopping"),
-    RenewHeld: callOnce("dynamodb:updateItem", {
-      Arguments: renewHeldKeptArguments(terms),
-      TimeoutSeconds: patienceSeconds,
-      Assign: renewed(eventsOf.task),
-      Next: "PauseStopping",
-      Catch: [
-        catching(refused, "Inspect", { Assign: counted(eventsOf.task) }),
-        catching("States.ALL", "PauseStopping", { Assign: notRenewed(eventsOf.task) }),
-      ],
-    }),
+    RenewHeld: renewal(
+      keptRequests(terms).renewHeld,
+      "PauseStopping",
+      eventsOf.task,
+      catching("States.ALL", "PauseStopping", { Assign: notRenewed(eventsOf.task) }),
+    ),
     PauseStopping: wait(
       `$isHeld ? $max([1, $floor($min([$beat / 2, ${backOff}]))]) : $max([1, ${backOff}])`,
       "AskStopping",

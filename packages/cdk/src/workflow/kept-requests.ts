@@ -32,24 +32,22 @@ export function sortKeyOf(lease: string): string {
   return `($exists(${lease}.sortKey) ? ${lease}.sortKey : '${leaseSortKey}')`;
 }
 
-/** Prolongs the lease, unless its holder was asked to stop. */
-export function renewKeptArguments(terms: LeaseTerms): Json {
-  return chosen(isPermit, renewPermitArguments(terms), renewArguments(terms));
-}
-
-/** Prolongs the lease, even if its holder was asked to stop. */
-export function renewHeldKeptArguments(terms: LeaseTerms): Json {
-  return chosen(isPermit, renewHeldPermitArguments(terms), renewHeldArguments(terms));
-}
-
-/** Releases the lease. */
-export function releaseKeptArguments(terms: LeaseTerms): Json {
-  return chosen(isPermit, releaseKeptPermitArguments(terms), releaseArguments(terms, false));
-}
-
-/** Reads the lease without its payload, seeing every earlier write. */
-export function inspectKeptArguments(terms: LeaseTerms): Json {
-  return chosen(isPermit, inspectPermitArguments(terms), inspectArguments(terms));
+/** The lease's requests. */
+export function keptRequests(terms: LeaseTerms): {
+  /** Prolongs it, unless its holder was asked to stop. */
+  readonly renew: Json;
+  /** Prolongs it, even if its holder was asked to stop. */
+  readonly renewHeld: Json;
+  readonly release: Json;
+  /** Reads it without its payload, seeing every earlier write. */
+  readonly inspect: Json;
+} {
+  return {
+    renew: chosen(isPermit, renewPermitArguments(terms), renewArguments(terms)),
+    renewHeld: chosen(isPermit, renewHeldPermitArguments(terms), renewHeldArguments(terms)),
+    release: chosen(isPermit, releaseKeptPermitArguments(terms), releaseArguments(terms, false)),
+    inspect: chosen(isPermit, inspectPermitArguments(terms), inspectArguments(terms)),
+  };
 }
 
 /** The result of that read. */

@@ -148,6 +148,8 @@ const attributeKinds: Kinds<LeaseHeartbeatAttributes> = {
   endedRoleArn: aText,
 };
 
+const attributeNames = Object.keys(attributeKinds) as readonly (keyof LeaseHeartbeatAttributes)[];
+
 /** The methods of every heartbeat. */
 abstract class LeaseHeartbeatBase extends Construct implements ILeaseHeartbeat {
   abstract readonly table: ILeaseTable;
@@ -272,14 +274,6 @@ class ImportedLeaseHeartbeat extends LeaseHeartbeatBase {
     return roleInStackOf(guarded, this.#endedRole);
   }
 }
-
-const attributeNames = [
-  "table",
-  "stateMachineArn",
-  "roleArn",
-  "endedStateMachineArn",
-  "endedRoleArn",
-] as const;
 
 /**
  * Keeps leases alive for holders without their own thread: a workflow, a container task, a person.

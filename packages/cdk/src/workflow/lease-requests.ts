@@ -86,14 +86,9 @@ function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
 /** Acquires a free lock; with `once`, unless the variable `slot` is done. */
 export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, once: boolean): Json {
   const values = grantValues(terms, leaseDurationMs);
-  return once
-    ? updateItem(
-        terms,
-        acquire(lock, { ...grant, slot: "slot" }),
-        { ...values, ":ifDoneSlot": variable(terms, "slot") },
-        true,
-      )
-    : updateItem(terms, acquire(lock, grant), values, true);
+  if (!once) return updateItem(terms, acquire(lock, grant), values, true);
+  const ofSlot = { ...values, ":ifDoneSlot": variable(terms, "slot") };
+  return updateItem(terms, acquire(lock, { ...grant, slot: "slot" }), ofSlot, true);
 }
 
 /** Takes a lock over from the record in the variable `record`, which was judged expired. */
@@ -104,7 +99,7 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
     ":ifVersion": ofRecord("version", "N", terms),
     ":ifFence": ofRecord("fence", "N", terms),
     // A lock in its cooldown was released before: the marks of that release stay.
-    ":lastEnd": `${inCooldown(terms)} ? '' & ${ofRecord("lastEnd", "S", terms)} : ${ended("takenOver")}`,
+    ":lastEnd": `${isInCooldown(terms)} ? '' & ${ofRecord("lastEnd", "S", terms)} : ${ended("takenOver")}`,
   };
   return updateItem(
     terms,
@@ -167,12 +162,9 @@ function endArguments(
     ":releasedToken": variable(terms, "token"),
     ":lastEnd": ended(once ? "completed" : "released"),
   };
-  return once
-    ? updateItem(terms, release(lock, { ...ending, cooldown, slot: "slot" }), {
-        ...all,
-        ":doneSlot": variable(terms, "slot"),
-      })
-    : updateItem(terms, release(lock, { ...ending, cooldown }), all);
+  if (!once) return updateItem(terms, release(lock, { ...ending, cooldown }), all);
+  const ofSlot = { ...all, ":doneSlot": variable(terms, "slot") };
+  return updateItem(terms, release(lock, { ...ending, cooldown, slot: "slot" }), ofSlot);
 }
 
 /** JSONata for how and when a lease has ended, in the form of the client's own writes. */
@@ -272,36 +264,31 @@ export function ofRecord(
  * Another caller that has given up may have replaced the mark of the release. Each lease has the next fencing token: so
  * the lock is free, or what it says of its last end is about this lease, until a later lease has ended.
  */
-export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
+export function wasReleased(terms: Pick<LeaseTerms, "variablePrefix"> = {}): string {
   const fence = ofRecord("fence", "N", terms);
   const own = variable(terms, "fence");
   const isMarked = `${ofRecord("releasedToken", "S", terms)} = ${variable(terms, "token")}`;
   const isFree = `${fence} = ${own} and $not(${isHeldIn(terms)})`;
   const lastEnd = `$contains(${ofRecord("lastEnd", "S", terms)}, /^(released|completed) /)`;
   const isNext = `${fence} = ${own} + 1 and ${isHeldIn(terms)} and ${lastEnd}`;
-  return `((${isMarked} or ${isFree}) and $not(${wasBrokenIn(terms)}) or ${isNext})`;
+  return `((${isMarked} or ${isFree}) and $not(${wasBroken(terms)}) or ${isNext})`;
 }
 
 /** JSONata: whether the item in the variable `record` says that the lease of the variable `token` was broken. */
-export function wasBrokenIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
+export function wasBroken(terms: Pick<LeaseTerms, "variablePrefix">): string {
   return `${ofRecord("brokenToken", "S", terms)} = ${variable(terms, "token")}`;
 }
-
-/** {@link wasReleasedIn} for variables without a prefix. */
-export const wasReleased: string = wasReleasedIn({});
 
 /** JSONata: whether a later lease than that of the variable `fence` has ended. */
 export const wasHeldSince: string = `${ofRecord("fence", "N")} - (${isHeldIn({})} ? 1 : 0) > $fence`;
 
-/** JSONata: whether the item in the variable `record` is a lock in its cooldown, without a holder. */
-export const isInCooldown: string = inCooldown({});
-
 /** JSONata: whether a caller holds the lock in the variable `record`. */
 function isHeldIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
-  return `($exists(${ofRecord("token", "S", terms)}) and $not(${inCooldown(terms)}))`;
+  return `($exists(${ofRecord("token", "S", terms)}) and $not(${isInCooldown(terms)}))`;
 }
 
-function inCooldown(terms: Pick<LeaseTerms, "variablePrefix">): string {
+/** JSONata: whether the item in the variable `record` is a lock in its cooldown, without a holder. */
+export function isInCooldown(terms: Pick<LeaseTerms, "variablePrefix"> = {}): string {
   return `$contains(${ofRecord("token", "S", terms)}, /^${cooldownToken("")}/)`;
 }
 

@@ -1,7 +1,7 @@
 /** Permits in answers: one lease, in the form of a lock's record, or all leases of a semaphore, judged. */
 import { fencePrefix, revocationPrefix, seatCounters, textPrefix } from "@leasehold/client/internal";
 import { attributeNames, cooldownToken } from "@leasehold/client/schema";
-import { type Json, jsonata, literal } from "./asl.ts";
+import { type Json, jsonata, literal, objectOf } from "./asl.ts";
 import { type LeaseTerms, variable } from "./lease-requests.ts";
 import type { PermitTerms } from "./permit-requests.ts";
 import {
@@ -47,8 +47,10 @@ function eachSeat(seats: string, expression: string): string {
 
 function recordOf(token: string): string {
   const attribute = (prefix: string): string => `$lookup($item, ${literal(prefix)} & $of)`;
-  const marks = [releasedToken, brokenToken, timeToLive].map((name) => `${literal(name)}: $item.${name}`);
-  const lease = Object.entries({
+  const marks = objectOf(
+    Object.fromEntries([releasedToken, brokenToken, timeToLive].map((name) => [name, `$item.${name}`])),
+  );
+  const lease = objectOf({
     [attributeNames.token]: "{'S': $of}",
     [attributeNames.version]: `{'N': $string(${seatVersion("$text.S")})}`,
     [attributeNames.fence]: attribute(fencePrefix),
@@ -56,11 +58,11 @@ function recordOf(token: string): string {
     [attributeNames.expiresAt]: `{'N': $string(${fieldOf("$seat", "expiresAt")})}`,
     [attributeNames.revocation]: attribute(revocationPrefix),
     [seatAttribute]: "$text",
-  }).map(([name, value]) => `${literal(name)}: ${value}`);
+  });
   return jsonata(
     `($item := ${item}; $of := ${token}; $text := ${attribute(textPrefix)}; ` +
       `$seat := $exists($text) ? ${seatFields("$text.S")}; ` +
-      `$merge([{${marks.join(", ")}}, $exists($text) ? {${lease.join(", ")}} : {}]))`,
+      `$merge([${marks}, $exists($text) ? ${lease} : {}]))`,
   );
 }
 
@@ -114,7 +116,7 @@ export function judgedPermits(terms: PermitTerms & { readonly clockSkewMs: numbe
   const { permits, clockSkewMs } = terms;
   const token = variable(terms, "token");
   const flags = fieldOf("$seat", "flags");
-  const seat = Object.entries({
+  const seat = objectOf({
     token: "$seatToken",
     version: seatVersion("$value.S"),
     fence: `$number($lookup($item, ${literal(fencePrefix)} & $seatToken).N)`,
@@ -123,12 +125,12 @@ export function judgedPermits(terms: PermitTerms & { readonly clockSkewMs: numbe
     owner: fieldOf("$seat", "owner"),
     reentrant: hasFlag(flags, "reentrant"),
     ownClock: hasFlag(flags, "ownClock"),
-  }).map(([name, value]) => `${literal(name)}: ${value}`);
-  const each = `($seat := ${seatFields("$value.S")}; {${seat.join(", ")}})`;
+  });
+  const each = `($seat := ${seatFields("$value.S")}; ${seat})`;
   const text = `$lookup($item, ${literal(textPrefix)} & ${token})`;
   const isAlive = `${fieldOf(seatFields(`${text}.S`), "expiresAt")} > $millis()`;
   const counter = `$item.${seatCounters.permit}.N`;
-  const judged = Object.entries({
+  const judged = objectOf({
     own: `$exists(${text}) and ${isAlive} ? $own`,
     isOver: `$exists(${text}) or $item.${releasedToken}.S = ${token}`,
     isReadable: "$sum([$seats.permits]) = $taken",
@@ -136,7 +138,7 @@ export function judgedPermits(terms: PermitTerms & { readonly clockSkewMs: numbe
     expired: "$sum([$expired.permits])",
     passed: "$expired[0]",
     next: `$seats[$not(token in $expired.token)][0].owner`,
-  }).map(([name, value]) => `${literal(name)}: ${value}`);
+  });
   const byEnd = "function($one, $other) { $one.expiresAt > $other.expiresAt }";
   return jsonata(
     `($item := ${item}; ` +
@@ -144,6 +146,6 @@ export function judgedPermits(terms: PermitTerms & { readonly clockSkewMs: numbe
       `$seats := $sort(${eachSeat("$item", each)}, ${byEnd}); ` +
       `$expired := $seats[$not(ownClock) and expiresAt + ${clockSkewMs} < $millis()]; ` +
       `$taken := $exists(${counter}) ? $number(${counter}) : 0; ` +
-      `{${judged.join(", ")}})`,
+      `${judged})`,
   );
 }

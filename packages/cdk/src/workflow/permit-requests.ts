@@ -71,17 +71,23 @@ function formOf(permits: number): SeatForm {
   });
 }
 
+/** The text of the workflow's own seat. */
+function ownText(
+  terms: LeaseTerms,
+  version: string,
+  times: Readonly<Record<"acquiredAt" | "expiresAt" | "leaseDurationMs", string>>,
+): string {
+  const [kind, permits] = [literal(sample.seat.kind), String(onePermit)];
+  return newText(version, { ...times, kind, permits, flags: "0", owner: variable(terms, "owner") });
+}
+
 /** Values of a grant; the workflow has the variables key, token, version, owner and waitingSince. */
 function permitGrantValues(terms: PermitTerms, leaseDurationMs: number): Values {
   return {
-    ":seat": newText(`${variable(terms, "version")} + 1`, {
-      kind: literal(sample.seat.kind),
-      permits: String(onePermit),
+    ":seat": ownText(terms, `${variable(terms, "version")} + 1`, {
       acquiredAt: "$millis()",
       expiresAt: `$millis() + ${leaseDurationMs}`,
       leaseDurationMs: String(leaseDurationMs),
-      flags: "0",
-      owner: variable(terms, "owner"),
     }),
     ":fromFence": "$millis()",
     ":byFence": "1",
@@ -196,14 +202,10 @@ export function closePermitArguments(terms: LeaseTerms): Json {
     cooldown: { until: 2, forMs: 1 },
   });
   const values = {
-    ":closedSeat": newText("1", {
-      kind: literal(sample.seat.kind),
-      permits: String(onePermit),
+    ":closedSeat": ownText(terms, "1", {
       acquiredAt: "$lease.acquiredAt",
       expiresAt: until,
       leaseDurationMs: `$max([0, ${until} - $millis()])`,
-      flags: "0",
-      owner: variable(terms, "owner"),
     }),
     ":releasedToken": token,
     ":seatFence": variable(terms, "fence"),

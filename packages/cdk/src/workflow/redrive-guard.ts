@@ -5,7 +5,7 @@ import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct, type IConstruct } from "constructs";
 import { acceptResource } from "../accepted-findings.ts";
-import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
+import { callOnce, catching, type Definition, jsonata, noSuchExecution, retry, succeed } from "./asl.ts";
 import {
   executionsInPolicy,
   isLeased,
@@ -76,17 +76,7 @@ export class RedriveGuard extends Construct {
  * This is the last line of defence: it tries for about an hour. An execution that has ended by then answers like a
  * stopped one.
  */
-const patiently: Json = [
-  { ErrorEquals: [noSuchExecution], MaxAttempts: 0 },
-  {
-    ErrorEquals: ["States.ALL"],
-    IntervalSeconds: 1,
-    MaxAttempts: 65,
-    BackoffRate: 2,
-    MaxDelaySeconds: 60,
-    JitterStrategy: "FULL",
-  },
-];
+const patiently = retry([noSuchExecution], { IntervalSeconds: 1, MaxAttempts: 65, MaxDelaySeconds: 60 });
 
 /** Returns the definition. Its input is `{ execution }`, the ARN of the redriven execution. */
 export function redriveGuardDefinition(): Definition {

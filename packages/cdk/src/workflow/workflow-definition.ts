@@ -42,8 +42,8 @@ import {
   record,
   releaseArguments,
   takeOverArguments,
-  wasBrokenIn,
-  wasReleasedIn,
+  wasBroken,
+  wasReleased,
 } from "./lease-requests.ts";
 import { permitRecord } from "./permit-records.ts";
 import {
@@ -287,8 +287,8 @@ function end(request: Json): State {
  * release may have overwritten its mark since.
  */
 function wasLetGo(terms: WorkflowTerms): string {
-  const isKnown = `${ofRecord("token", "S", terms)} = ${own("token")} or ${wasBrokenIn(terms)}`;
-  return `${wasReleasedIn(terms)} or ${own("retries")} > 0 and $not(${isKnown})`;
+  const isKnown = `${ofRecord("token", "S", terms)} = ${own("token")} or ${wasBroken(terms)}`;
+  return `${wasReleased(terms)} or ${own("retries")} > 0 and $not(${isKnown})`;
 }
 
 /** A part of the failure that led here. A Fail state may lack an error or a cause. */

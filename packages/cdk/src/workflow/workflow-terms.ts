@@ -66,16 +66,13 @@ export function leaseOf(
 }
 
 function lockParts(item: string): ReturnType<typeof permitParts> {
-  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
-  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt"): string =>
-    attributeOf(item, attribute, "N");
   return {
-    owner: text("owner"),
-    token: text("token"),
-    version: number("version"),
-    fence: number("fence"),
-    acquiredAt: number("acquiredAt"),
-    expiresAt: number("expiresAt"),
+    owner: attributeOf(item, "owner", "S"),
+    token: attributeOf(item, "token", "S"),
+    version: attributeOf(item, "version", "N"),
+    fence: attributeOf(item, "fence", "N"),
+    acquiredAt: attributeOf(item, "acquiredAt", "N"),
+    expiresAt: attributeOf(item, "expiresAt", "N"),
   };
 }
 
