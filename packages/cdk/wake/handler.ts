@@ -42,50 +42,41 @@ function connected(): Connections {
   return connections;
 }
 
-/** Resumes one parked workflow; false when its task has ended or never existed, "denied" without the permission. */
-export async function sendWakeUp(
+/** Resumes one parked workflow. */
+export function sendWakeUp(
   workflows: Pick<SFNClient, "send">,
   taskToken: string,
   key: string,
 ): Promise<WakeUp> {
-  try {
-    await workflows.send(new SendTaskSuccessCommand({ taskToken, output: JSON.stringify({ key }) }));
-    return true;
-  } catch (error) {
-    const isGone =
-      error instanceof TaskDoesNotExist || error instanceof TaskTimedOut || error instanceof InvalidToken;
-    if (isGone) return false;
-    if (isDenied(error)) return "denied";
-    throw error;
-  }
+  const command = new SendTaskSuccessCommand({ taskToken, output: JSON.stringify({ key }) });
+  return wokenBy(workflows.send(command), [TaskDoesNotExist, TaskTimedOut, InvalidToken]);
 }
 
-/**
- * Resumes one parked durable function; false when its callback is closed, has timed out or never existed, "denied"
- * without the permission.
- */
-export async function completeCallback(
+/** Resumes one parked durable function. */
+export function completeCallback(
   functions: Pick<LambdaClient, "send">,
   callbackId: string,
   key: string,
 ): Promise<WakeUp> {
-  try {
-    const Result = Buffer.from(JSON.stringify({ key }));
-    await functions.send(new SendDurableExecutionCallbackSuccessCommand({ CallbackId: callbackId, Result }));
-    return true;
-  } catch (error) {
-    const isGone =
-      error instanceof CallbackTimeoutException ||
-      error instanceof InvalidParameterValueException ||
-      error instanceof ResourceNotFoundException;
-    if (isGone) return false;
-    if (isDenied(error)) return "denied";
-    throw error;
-  }
+  const Result = Buffer.from(JSON.stringify({ key }));
+  const command = new SendDurableExecutionCallbackSuccessCommand({ CallbackId: callbackId, Result });
+  const gone = [CallbackTimeoutException, InvalidParameterValueException, ResourceNotFoundException];
+  return wokenBy(functions.send(command), gone);
 }
 
-function isDenied(error: unknown): boolean {
-  return error instanceof Error && error.name === "AccessDeniedException";
+/** False when the waiter's task or callback has ended or never existed, "denied" without the permission. */
+async function wokenBy(
+  sent: Promise<unknown>,
+  gone: readonly (new (...given: never) => Error)[],
+): Promise<WakeUp> {
+  try {
+    await sent;
+    return true;
+  } catch (error) {
+    if (gone.some((Gone) => error instanceof Gone)) return false;
+    if (error instanceof Error && error.name === "AccessDeniedException") return "denied";
+    throw error;
+  }
 }
 
 /**
