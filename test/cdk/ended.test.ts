@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { beatMs, KeptWork, key, lookMs } from "../support/kept-work.ts";
+import { beatMs, failed, forms, KeptWork, key, lookMs, stopped } from "../support/kept-work.ts";
 
 let kept: KeptWork;
 /** What was told of the work's end, in the order in which it happened. */
@@ -18,24 +18,19 @@ async function tell(event: object | undefined): Promise<string> {
   return arn;
 }
 
-describe("the end of an execution that holds a lease", () => {
-  it.each([[{ key }], [{ key, detail: 7 }], [{ key, detail: { executionArn: 7 } }], [{}]])(
-    "is no event that names no execution: %j",
-    async (event) => {
-      const arn = await tell(event);
-      expect(kept.describe(arn)).toMatchObject({ status: "SUCCEEDED" });
-      expect(kept.steps.calls).toEqual([]);
-    },
-  );
+describe.each(forms)("the end of an execution that holds a %s", (form) => {
+  beforeEach(() => {
+    kept = new KeptWork(form);
+  });
 
-  it("lets the lock go at once, and its keeper ends with its next renewal", async () => {
-    kept.deliver = (event) => void kept.tellEnded(event);
+  it("lets it go at once, and its keeper ends with its next renewal", async () => {
     const { lease, work, keeper } = await kept.guarded();
     await kept.clock.advance(beatMs);
     kept.steps.calls.length = 0;
     kept.steps.machines.stop(work);
     await kept.clock.advance(0);
-    expect(kept.steps.lease(key)).toMatchObject({ releasedToken: lease.token, fence: lease.fencingToken });
+    const item = form === "lock" ? kept.steps.lease(key) : kept.seats();
+    expect(item).toMatchObject({ releasedToken: lease.token });
     expect(kept.token()).toBeUndefined();
     expect(kept.steps.calls).toEqual(["dynamodb:getItem", "sfn:describeExecution", "dynamodb:updateItem"]);
     await kept.clock.advance(beatMs);
@@ -43,6 +38,7 @@ describe("the end of an execution that holds a lease", () => {
   });
 
   it("finds the key in the execution's own input where none is given", async () => {
+    kept.deliver = () => {};
     const { work } = await kept.guarded();
     kept.steps.machines.stop(work);
     const input = JSON.stringify({ key, orders: "x".repeat(200 * 1024) });
@@ -51,6 +47,17 @@ describe("the end of an execution that holds a lease", () => {
     await kept.clock.advance(5_000);
     expect(kept.status(arn)).toBe("SUCCEEDED");
   });
+});
+
+describe("the end of an execution that holds a lock", () => {
+  it.each([[{ key }], [{ key, detail: 7 }], [{ key, detail: { executionArn: 7 } }], [{}]])(
+    "is no event that names no execution: %j",
+    async (event) => {
+      const arn = await tell(event);
+      expect(kept.describe(arn)).toMatchObject({ status: "SUCCEEDED" });
+      expect(kept.steps.calls).toEqual([]);
+    },
+  );
 
   it.each([
     ["without an input, which was too large for it", {}],
@@ -91,8 +98,7 @@ describe("the end of an execution that holds a lease", () => {
   });
 
   it("leaves a lock closed that its holder has closed", async () => {
-    const work = kept.startWork();
-    const lease = await kept.client.acquire(key, { owner: `workflow:${work}`, lockAtLeastForMs: 9_000 });
+    const { lease, work } = await kept.working({ lockAtLeastForMs: 9_000 });
     await lease.release();
     expect(String(kept.token())).toMatch(/^closed:/);
     kept.steps.machines.stop(work);
@@ -123,8 +129,7 @@ describe("the end of an execution that holds a lease", () => {
   it.each(["dynamodb:getItem", "sfn:describeExecution", "dynamodb:updateItem"])(
     "is worked on for minutes while a service is out of reach: %s",
     async (action) => {
-      const work = kept.startWork();
-      const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
+      const { lease, work } = await kept.working();
       kept.steps.machines.stop(work);
       kept.steps.fail(action, 6);
       await tell(events[0]);
@@ -158,22 +163,16 @@ describe("an execution that was redriven while its lease was let go", () => {
   }
 
   it("is stopped after the event", async () => {
-    const work = kept.startWork();
-    await kept.client.acquire(key, { owner: `workflow:${work}` });
+    const { work } = await kept.working();
     redriven();
     await tell({ key, detail: { executionArn: work, status: "ABORTED" } });
     expect(kept.token()).toBeUndefined();
     await kept.clock.advance(5_000);
-    expect(kept.describe(work)).toMatchObject({
-      status: "ABORTED",
-      error: "LeaseLostError",
-      cause: "it was redriven, and its lease had been let go",
-    });
+    expect(kept.describe(work)).toMatchObject(stopped("it was redriven, and its lease had been let go"));
   });
 
   it("goes on where it has acquired a lease since", async () => {
-    const work = kept.startWork();
-    await kept.client.acquire(key, { owner: `workflow:${work}` });
+    const { work } = await kept.working();
     redriven();
     await tell({ key, detail: { executionArn: work, status: "ABORTED" } });
     const again = await kept.client.acquire(key, { owner: `workflow:${work}` });
@@ -192,10 +191,7 @@ describe("an execution that was redriven while its lease was let go", () => {
       expect(kept.token()).toBeUndefined();
       await kept.clock.advance(1_000);
       expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });
-      expect(kept.describe(keeper)).toMatchObject({
-        status: "FAILED",
-        cause: expect.stringContaining("redriven since"),
-      });
+      expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError", /redriven since/));
     },
   );
 });

@@ -1,8 +1,7 @@
 /** What takes the place of a keeper that was ended. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { statusEvent } from "../../tools/local/src/state-machines/events.ts";
-import { adminOf } from "../support/admin.ts";
-import { beatMs, KeptWork, key, leaseDurationMs } from "../support/kept-work.ts";
+import { beatMs, forms, KeptWork, key, leaseDurationMs, stopped } from "../support/kept-work.ts";
 import { startedBy } from "../support/step-functions.ts";
 
 let kept: KeptWork;
@@ -20,9 +19,10 @@ function holdBack(): void {
 }
 
 describe("a keeper that is aborted", () => {
-  it("has another in its place at once, and nobody gets the lock", async () => {
+  it.each(forms)("has another in its place at once, and nobody gets the %s", async (form) => {
+    kept = new KeptWork(form);
     const { lease, work, keeper } = await kept.guarded();
-    const other = kept.clientOf("other");
+    const other = kept.of(kept.clientOf("other"));
     await kept.beats(3);
     kept.steps.machines.stop(keeper);
     await kept.clock.advance(0);
@@ -33,7 +33,7 @@ describe("a keeper that is aborted", () => {
     ]);
     for (let beat = 0; beat < 20; beat += 1) {
       expect(await kept.beats(1)).toBeGreaterThan(0);
-      expect(await other.tryAcquire(key)).toBeUndefined();
+      expect(await other.tryAcquire()).toBeUndefined();
     }
     expect(kept.status(work)).toBe("RUNNING");
     expect(kept.token()).toBe(lease.token);
@@ -85,11 +85,7 @@ describe("a keeper that is aborted", () => {
       await kept.clock.advance(500);
     }
     expect(aborted).toBe(21);
-    expect(kept.describe(work)).toMatchObject({
-      status: "ABORTED",
-      error: "LeaseLostError",
-      cause: "no keeper of its lease goes on",
-    });
+    expect(kept.describe(work)).toMatchObject(stopped("no keeper of its lease goes on"));
     await kept.beats(2);
     expect(kept.token()).toBeUndefined();
     expect(kept.running()).toEqual([]);
@@ -106,11 +102,7 @@ describe("a keeper that is aborted", () => {
       const [event] = events as { readonly detail: object }[];
       kept.tellEnded({ ...event, detail: { ...event?.detail, status } });
       await kept.clock.advance(0);
-      expect(kept.describe(work)).toMatchObject({
-        status: "ABORTED",
-        error: "LeaseLostError",
-        cause: expect.stringContaining("its keeper ended before its work did"),
-      });
+      expect(kept.describe(work)).toMatchObject(stopped(/its keeper ended before its work did/));
       expect(kept.token()).toBe(thief.token);
       expect(kept.running()).toEqual([]);
     },
@@ -132,16 +124,16 @@ describe("a keeper that is aborted", () => {
     "has its work stopped where the lock is lost while no new keeper can be started: %s",
     async (status) => {
       holdBack();
-      const { lease, work, keeper } = await kept.guarded();
+      const { work, keeper } = await kept.guarded();
       kept.steps.fail("sfn:startExecution.waitForTaskToken", 1_000, "Sfn.ExecutionLimitExceededException");
       kept.steps.machines.stop(keeper);
       kept.tellEnded({ detail: { ...statusEvent(kept.describe(keeper)).detail, status } });
       await kept.clock.advance(4_000);
       expect(kept.status(work)).toBe("RUNNING");
-      await adminOf(kept.client).forceRelease(key, { token: lease.token });
+      await kept.breakLease();
       const thief = await kept.client.acquire(key, { heartbeat: true });
       await kept.clock.advance(16_000);
-      expect(kept.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+      expect(kept.describe(work)).toMatchObject(stopped());
       expect(kept.token()).toBe(thief.token);
       await thief.release();
     },
@@ -207,8 +199,8 @@ describe("a keeper that is aborted", () => {
 describe("a keeper that fails", () => {
   it("with an error of its own is not replaced, and nothing is read", async () => {
     holdBack();
-    const { lease, work } = await kept.guarded();
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
+    const { work } = await kept.guarded();
+    await kept.breakLease();
     await kept.client.acquire(key);
     await kept.beats(2);
     expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });

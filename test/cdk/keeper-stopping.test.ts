@@ -1,6 +1,14 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { adminOf } from "../support/admin.ts";
-import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
+import {
+  beatMs,
+  failed,
+  forms,
+  KeptWork,
+  key,
+  leaseDurationMs,
+  lookMs,
+  stopped,
+} from "../support/kept-work.ts";
 import { startedBy } from "../support/step-functions.ts";
 
 let kept: KeptWork;
@@ -9,8 +17,6 @@ beforeEach(() => {
   kept = new KeptWork();
 });
 
-const stopped = { status: "ABORTED", error: "LeaseLostError" };
-const lost = { status: "FAILED", error: "LeaseLostError" };
 const hourMs = 3_600_000;
 
 describe("a keeper whose work cannot be stopped at once", () => {
@@ -18,7 +24,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     tags: ["long"],
   }, async () => {
     const { lease, work } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    await kept.revoke();
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     const other = kept.clientOf("other");
     for (let time = 0; time < hourMs; time += beatMs) {
@@ -30,7 +36,7 @@ describe("a keeper whose work cannot be stopped at once", () => {
     expect(kept.status(work)).toBe("RUNNING");
     kept.steps.heal();
     await kept.beats(2);
-    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(work)).toMatchObject(stopped());
     expect(kept.token()).toBeUndefined();
     await kept.clock.advance(60_000);
     expect(kept.running()).toEqual([]);
@@ -40,8 +46,8 @@ describe("a keeper whose work cannot be stopped at once", () => {
   });
 
   it("tries for hours after a loss, with longer and longer pauses up to a minute", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
+    const { work, keeper } = await kept.guarded();
+    await kept.breakLease();
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.clock.advance(beatMs);
     const attempts = (): number => kept.steps.calls.filter((call) => call === "sfn:stopExecution").length;
@@ -52,27 +58,23 @@ describe("a keeper whose work cannot be stopped at once", () => {
     expect(attempts() - before).toBeGreaterThanOrEqual(175);
     kept.steps.heal();
     await kept.clock.advance(61_000);
-    expect(kept.describe(work)).toMatchObject(stopped);
-    expect(kept.describe(keeper)).toMatchObject(lost);
+    expect(kept.describe(work)).toMatchObject(stopped());
+    expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError"));
   });
 
   it("fails by name before its history is full, when it could never stop it", {
     tags: ["long"],
   }, async () => {
-    const { lease, keeper } = await kept.guarded();
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
+    const { keeper } = await kept.guarded();
+    await kept.breakLease();
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException", "no more");
     for (let minute = 0; minute < 2_000; minute += 1) await kept.clock.advance(60_000);
-    expect(kept.describe(keeper)).toMatchObject({
-      status: "FAILED",
-      error: "WorkNotStoppedError",
-      cause: expect.stringContaining("no more"),
-    });
+    expect(kept.describe(keeper)).toMatchObject(failed("WorkNotStoppedError", /no more/));
   });
 
   it("ends when the holder that was asked to stop lets go meanwhile, and does not stop it", async () => {
     const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    await kept.revoke();
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.beats(2);
     await lease.release();
@@ -82,26 +84,26 @@ describe("a keeper whose work cannot be stopped at once", () => {
   });
 
   it("goes on stopping after the lease of a holder that was asked to stop is lost as well", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    const { work, keeper } = await kept.guarded();
+    await kept.revoke();
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
     await kept.beats(2);
-    await adminOf(kept.client).forceRelease(key, { token: lease.token });
+    await kept.breakLease();
     const thief = await kept.client.acquire(key);
     await kept.beats(2);
     kept.steps.heal();
     await kept.beats(4);
-    expect(kept.describe(work)).toMatchObject(stopped);
-    expect(kept.describe(keeper)).toMatchObject(lost);
+    expect(kept.describe(work)).toMatchObject(stopped());
+    expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError"));
     expect(kept.token()).toBe(thief.token);
   });
 
   it("stops work whose stopping answered with an error but took effect, once", async () => {
-    const { lease, work } = await kept.guarded();
+    const { work } = await kept.guarded();
     kept.steps.loseAnswers("sfn:stopExecution", 1);
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    await kept.revoke();
     await kept.beats(3);
-    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(work)).toMatchObject(stopped());
     expect(kept.token()).toBeUndefined();
     expect(kept.steps.calls.filter((call) => call === "sfn:stopExecution")).toHaveLength(2);
   });
@@ -113,7 +115,7 @@ describe("a keeper that cannot see its work", () => {
   it.each([3_000, 180_000])(
     "because its looks are throttled, keeps a lease of %i ms for hours, looks in 16 usual times or an hour, and sees the end",
     async (duration) => {
-      kept = new KeptWork(() => 0.999);
+      kept = new KeptWork("lock", { random: () => 0.999 });
       kept.deliver = () => {};
       const { lease, work, keeper } = await kept.guarded(duration);
       kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.SfnException", "Rate exceeded");
@@ -139,10 +141,7 @@ describe("a keeper that cannot see its work", () => {
 
   it("keepers that are refused together do not look together again", async () => {
     let drawn = 0;
-    kept = new KeptWork(() => {
-      drawn += 1;
-      return (drawn % 10) / 10;
-    });
+    kept = new KeptWork("lock", { random: () => (++drawn % 10) / 10 });
     const { lease, work } = await kept.guarded();
     for (let more = 0; more < 5; more += 1) kept.startKeeper({ lease: lease.toJSON(), guarded: work });
     await kept.clock.advance(beatMs);
@@ -170,13 +169,12 @@ describe("a keeper that cannot see its work", () => {
     expect(kept.token()).toBe(lease.token);
     expect(kept.status(work)).toBe("RUNNING");
     await kept.clock.advance(80 * lookMs);
-    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(work)).toMatchObject(stopped());
     // One more goes before the work is stopped.
     expect(looks() - before).toBe(6 + 1);
-    expect(kept.describe(keeper)).toMatchObject({
-      ...lost,
-      cause: expect.stringMatching(/may not see any more.*is not authorized to perform it/),
-    });
+    expect(kept.describe(keeper)).toMatchObject(
+      failed("LeaseLostError", /may not see any more.*is not authorized to perform it/),
+    );
     expect(kept.token()).toBeUndefined();
   });
 });
@@ -243,11 +241,8 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
       if (kept.status(work) === "RUNNING") expect(kept.expiresAt()).toBeGreaterThan(kept.clock.now());
       beats += 1;
     }
-    expect(kept.describe(work)).toMatchObject(stopped);
-    expect(kept.describe(keeper)).toMatchObject({
-      ...lost,
-      cause: expect.stringContaining("could take over"),
-    });
+    expect(kept.describe(work)).toMatchObject(stopped());
+    expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError", /could take over/));
     expect(kept.token()).toBeUndefined();
     expect(kept.steps.machines.history(keeper).events).toBeLessThan(20_000);
   });
@@ -266,24 +261,28 @@ describe("a keeper with a long history", { tags: ["long"] }, () => {
   });
 });
 
-describe("a keeper that hands over", () => {
-  it("tells when the lease ends by its last renewal, so that the next one may try its first again", async () => {
-    const lease = await kept.client.acquire(key);
-    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 100 * 3_600_000 });
+it.each(forms)(
+  "a keeper of a %s that hands over tells when the lease ends by its last renewal, so that the next one may try its first again",
+  async (form) => {
+    kept = new KeptWork(form);
+    const lease = await kept.of().acquire();
+    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 100 * hourMs });
     const start = vi.spyOn(kept.steps.machines, "start");
-    let handedOn: { readonly lease: { readonly expiresAt: number } } | undefined;
+    let endsAt: number | undefined;
     start.mockImplementationOnce((request) => {
-      handedOn = (
-        typeof request.input === "string" ? JSON.parse(request.input) : request.input
-      ) as typeof handedOn;
+      const input = typeof request.input === "string" ? JSON.parse(request.input) : request.input;
+      endsAt = (input as { readonly lease: { readonly expiresAt: number } }).lease.expiresAt;
       // The first renewal of the next keeper fails in passing.
       kept.steps.fail("dynamodb:updateItem", 1);
       return kept.steps.machines.start(request);
     });
-    for (let beats = 0; handedOn === undefined && beats < 3_000; beats += 1) await kept.beats(1);
-    expect(handedOn?.lease.expiresAt).toBeGreaterThan(kept.clock.now());
+    for (let beats = 0; endsAt === undefined && beats < 3_000; beats += 1) await kept.beats(1);
+    expect(endsAt).toBeGreaterThan(kept.clock.now());
     expect(await kept.beats(20)).toBeGreaterThan(leaseDurationMs / 3);
-    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
+    expect(kept.keepers()).toMatchObject([
+      { status: "SUCCEEDED", output: { handedOver: true } },
+      { status: "RUNNING" },
+    ]);
     expect(kept.token()).toBe(lease.token);
-  });
-});
+  },
+);

@@ -1,8 +1,7 @@
 import type { LeaseClient } from "@leasehold/client";
 import { cancel, revokeToken, type Write } from "@leasehold/client/internal";
 import { beforeEach, describe, expect, it } from "vitest";
-import { adminOf } from "../support/admin.ts";
-import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
+import { beatMs, failed, KeptWork, key, leaseDurationMs, lookMs, stopped } from "../support/kept-work.ts";
 
 let kept: KeptWork;
 
@@ -10,8 +9,6 @@ beforeEach(() => {
   kept = new KeptWork();
 });
 
-const stopped = { status: "ABORTED", error: "LeaseLostError" };
-const lost = { status: "FAILED", error: "LeaseLostError" };
 const noop = (): void => undefined;
 
 describe("a keeper", () => {
@@ -40,9 +37,9 @@ describe("a keeper", () => {
     await kept.beats(3);
     expect(kept.entered(keeper)).toContain("JudgeLease");
     expect(kept.status(keeper)).toBe("RUNNING");
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    await kept.revoke();
     await kept.beats(1);
-    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(work)).toMatchObject(stopped());
     expect(kept.token()).toBeUndefined();
   });
 
@@ -55,11 +52,14 @@ describe("a keeper", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
-  it("keeps the lock of work that one look does not find", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    for (let looks = 0; looks < 3; looks += 1) {
+  it("keeps the lock of work that one look does not find, as one of work that was started a moment ago", async () => {
+    const miss = (): void =>
       kept.steps.fail("sfn:describeExecution", 1, "Sfn.ExecutionDoesNotExistException");
+    miss();
+    const { lease, work, keeper } = await kept.guarded();
+    for (let looks = 0; looks < 4; looks += 1) {
       expect(await kept.beats(10)).toBeGreaterThan(0);
+      miss();
     }
     expect([kept.status(work), kept.status(keeper)]).toEqual(["RUNNING", "RUNNING"]);
     expect(kept.token()).toBe(lease.token);
@@ -112,11 +112,11 @@ describe("a keeper", () => {
     },
   );
 
-  it.each<[string, (token: string) => Promise<unknown>]>([
+  it.each<[string, () => Promise<unknown>]>([
     [
       "another holder has it",
-      async (token) => {
-        await adminOf(kept.client).forceRelease(key, { token });
+      async () => {
+        await kept.breakLease();
         return (await kept.client.acquire(key)).token;
       },
     ],
@@ -127,23 +127,22 @@ describe("a keeper", () => {
   ])(
     "stops the guarded execution when the lease is lost, and fails by name and cause: %s",
     async (loss, lose) => {
-      const { lease, work, keeper } = await kept.guarded();
-      const token = await lose(lease.token);
+      const { work, keeper } = await kept.guarded();
+      const token = await lose();
       await kept.clock.advance(beatMs);
-      expect(kept.describe(work)).toMatchObject({ ...stopped, cause: `the lease is lost: ${loss}` });
-      expect(kept.describe(keeper)).toMatchObject({ ...lost, cause: `the lease of ${key} is lost: ${loss}` });
+      expect(kept.describe(work)).toMatchObject(stopped(`the lease is lost: ${loss}`));
+      expect(kept.describe(keeper)).toMatchObject(
+        failed("LeaseLostError", `the lease of ${key} is lost: ${loss}`),
+      );
       expect(kept.token()).toBe(token);
     },
   );
 
   it("stops the guarded execution and releases when its holder is asked to stop", async () => {
-    const { lease, work, keeper } = await kept.guarded();
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token, reason: "a newer run" });
+    const { work, keeper } = await kept.guarded();
+    await kept.revoke();
     await kept.clock.advance(beatMs);
-    expect(kept.describe(work)).toMatchObject({
-      ...stopped,
-      cause: "the holder of the lease was asked to stop",
-    });
+    expect(kept.describe(work)).toMatchObject(stopped("the holder of the lease was asked to stop"));
     expect(kept.token()).toBeUndefined();
     await kept.clock.advance(beatMs);
     expect(kept.status(keeper)).toBe("SUCCEEDED");
@@ -196,8 +195,8 @@ describe("a keeper", () => {
     while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
     expect(kept.clock.now()).toBeLessThan(end);
     await kept.clock.advance(0);
-    expect(kept.describe(work)).toMatchObject(stopped);
-    expect(kept.describe(keeper)).toMatchObject(lost);
+    expect(kept.describe(work)).toMatchObject(stopped());
+    expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError"));
   });
 
   it("keeps a lease without an execution until the time that it is told, in 3 transitions a beat", async () => {
@@ -218,9 +217,9 @@ describe("a keeper", () => {
     const lease = await kept.client.acquire(key);
     const keeper = kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 60_000 });
     await kept.clock.advance(beatMs);
-    await adminOf(kept.client).requestRevocation(key, { token: lease.token });
+    await kept.revoke();
     await kept.clock.advance(beatMs);
-    expect(kept.describe(keeper)).toMatchObject({ ...lost, cause: expect.stringContaining("asked to stop") });
+    expect(kept.describe(keeper)).toMatchObject(failed("LeaseLostError", /asked to stop/));
     expect(kept.token()).toBe(lease.token);
   });
 
@@ -241,7 +240,7 @@ describe("a keeper", () => {
   ])("refuses an input with %s by name, and changes nothing", async (_, input) => {
     const refusing = kept.startKeeper(input);
     await kept.clock.advance(beatMs);
-    expect(kept.describe(refusing)).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+    expect(kept.describe(refusing)).toMatchObject(failed("InvalidOptionsError"));
     expect(kept.steps.calls).toEqual([]);
   });
 

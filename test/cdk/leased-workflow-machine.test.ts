@@ -1,12 +1,6 @@
 // What a user may decide of a leased workflow's state machine: its name, its role and its key.
 
-import {
-  LeasedWorkflow,
-  type LeasedWorkflowProps,
-  LeaseTable,
-  SingletonJob,
-  SingletonJobTarget,
-} from "@leasehold/cdk";
+import { SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { type IRole, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
@@ -15,7 +9,6 @@ import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import {
   CustomerManagedEncryptionConfiguration,
   DefinitionBody,
-  Pass,
   StateMachine,
 } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
@@ -29,21 +22,11 @@ import {
   type Statement,
   statementsIn,
   textOf,
+  workflowIn,
 } from "../support/constructs.ts";
 
 const machineType = "AWS::StepFunctions::StateMachine";
 const states = (rest: string) => `arn:${"<AWS::Partition>"}:states:eu-west-1:111122223333:${rest}`;
-
-function workflowIn(stack: Stack, props: Partial<LeasedWorkflowProps> = {}, id = "Import"): LeasedWorkflow {
-  const table =
-    (stack.node.tryFindChild("Leases") as LeaseTable | undefined) ?? new LeaseTable(stack, "Leases");
-  return new LeasedWorkflow(stack, id, {
-    table,
-    key: "import",
-    work: new Pass(stack, `${id}Work`),
-    ...props,
-  });
-}
 
 describe("a state machine's own name", () => {
   const stateMachineName = "acme-prod-import";

@@ -1,4 +1,3 @@
-import { LeasedWorkflow, LeaseTable } from "@leasehold/cdk";
 import { ManualClock } from "@leasehold/client/testing";
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
@@ -16,13 +15,8 @@ import {
   WaitTime,
 } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
-import { newStack } from "../support/constructs.ts";
+import { newStack, workflowIn } from "../support/constructs.ts";
 import { StepFunctions } from "../support/step-functions.ts";
-
-function stackOf() {
-  const stack = newStack({});
-  return { stack, table: new LeaseTable(stack, "Leases") };
-}
 
 /** Every name that the workflow used for itself before it had prefixes, and what else comes to a user's mind. */
 const variables = "key token version owner record failure fence slot reason parks".split(" ");
@@ -47,10 +41,7 @@ function hostileInline(stack: Stack): IChainable {
 
 describe("a leased workflow and the names of its work", () => {
   it("runs it, whatever it calls its states and variables, and neither reads the other's variables", async () => {
-    const { stack, table } = stackOf();
-    const { workflow, steps, clock } = running(stack, table, hostileInline(stack));
-    const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: { orders: 7 } });
-    await clock.advance(5_000);
+    const { steps, executionArn } = await runWith(hostileInline);
     const { status, output } = steps.machines.describe(executionArn);
     expect({ status, output }).toEqual({
       status: "SUCCEEDED",
@@ -68,10 +59,7 @@ describe("a leased workflow and the names of its work", () => {
     ["without an error", {}, "WorkFailed", "the error came without a cause"],
     ["with both", { error: "OutOfStock", cause: "no mugs" }, "OutOfStock", "no mugs"],
   ])("fails as its work failed, %s, and lets the lock go", async (_, props, error, cause) => {
-    const { stack, table } = stackOf();
-    const { workflow, steps, clock } = running(stack, table, Fail.jsonata(stack, "Failed", props));
-    const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: {} });
-    await clock.advance(1_000);
+    const { steps, executionArn } = await runWith((stack) => Fail.jsonata(stack, "Failed", props));
     expect(steps.machines.describe(executionArn)).toMatchObject({ status: "FAILED", error, cause });
     expect(steps.lease("import")?.token).toBeUndefined();
   });
@@ -118,8 +106,8 @@ describe("a leased workflow and the names of its work", () => {
       /"Inner" assigns \$lease/,
     ],
   ])("whose work %s fails at synth, with the name and what to do", (_, make, message) => {
-    const { stack, table } = stackOf();
-    expect(() => new LeasedWorkflow(stack, "Import", { table, work: make(stack) })).toThrow(message);
+    const stack = newStack({});
+    expect(() => workflowIn(stack, { work: make(stack) })).toThrow(message);
   });
 });
 
@@ -127,14 +115,16 @@ function raw(stack: Stack, stateJson: object): CustomState {
   return new CustomState(stack, "Raw", { stateJson });
 }
 
-/** A leased workflow as it is deployed, on a clock that the test moves. */
-function running(
-  stack: Stack,
-  table: LeaseTable,
-  work: IChainable,
-): { workflow: string; steps: StepFunctions; clock: ManualClock } {
-  new LeasedWorkflow(stack, "Import", { table, key: "import", work });
+/** Runs a leased workflow, as it is deployed, for 5 s. */
+async function runWith(
+  work: (stack: Stack) => IChainable,
+): Promise<{ steps: StepFunctions; executionArn: string }> {
+  const stack = newStack({});
+  workflowIn(stack, { work: work(stack) });
   const clock = new ManualClock();
   const steps = new StepFunctions(clock);
-  return { workflow: steps.deploy(Template.fromStack(stack))("ImportStateMachine"), steps, clock };
+  const stateMachineArn = steps.deploy(Template.fromStack(stack))("ImportStateMachine");
+  const { executionArn } = steps.machines.start({ stateMachineArn, input: { orders: 7 } });
+  await clock.advance(5_000);
+  return { steps, executionArn };
 }

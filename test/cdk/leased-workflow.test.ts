@@ -8,7 +8,7 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { type App, Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Alias, type IFunction, type Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
@@ -17,28 +17,15 @@ import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundledHandlers, bundleSource } from "../../packages/cdk/wake/bundle.ts";
 import { compileFilters } from "../../tools/local/src/streams/filter.ts";
-import { functionIn, newStack, permitted, statementsIn } from "../support/constructs.ts";
+import { functionIn, newStack, permitted, statementsIn, tableIn, workflowIn } from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineIn } from "../support/jobs.ts";
 
-function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
-  const stack = newStack({});
-  return { stack, table: new LeaseTable(stack, "Leases", options) };
-}
-
-function workflowIn(
-  { stack, table }: ReturnType<typeof stackOf>,
-  options: Partial<LeasedWorkflowProps> = {},
-  id = "Import",
-): LeasedWorkflow {
-  return new LeasedWorkflow(stack, id, { table, work: new Pass(stack, `Nothing${id}`), ...options });
-}
-
-/** The template of a stack with one workflow, whose executions have one key. */
+/** The template of a stack with one workflow. */
 function workflowOf(options: Partial<LeasedWorkflowProps>): Template {
-  const world = stackOf();
-  workflowIn(world, { key: "import", ...options });
-  return Template.fromStack(world.stack);
+  const stack = newStack({});
+  workflowIn(stack, options);
+  return Template.fromStack(stack);
 }
 
 describe("a leased workflow", () => {
@@ -121,9 +108,9 @@ describe("a leased workflow", () => {
   });
 
   it("hands on the whole event where each execution names a key of its own, and that of a keeper that was ended", () => {
-    const world = stackOf();
-    workflowIn(world);
-    const template = Template.fromStack(world.stack);
+    const stack = newStack({});
+    new LeasedWorkflow(stack, "Import", { table: tableIn(stack), work: new Pass(stack, "Work") });
+    const template = Template.fromStack(stack);
     expect(ruleOf(template, "Lets go").handsOn).toBeUndefined();
     const { of, handsOn } = ruleOf(template, "keeper");
     expect(of).toMatch(new RegExp(`^${keeperId}StateMachine`));
@@ -132,9 +119,8 @@ describe("a leased workflow", () => {
 
   it("logs where the account's policy for logs has room, each machine under a name of its own", () => {
     const named = ["a", "A".repeat(128)].flatMap((stackName) => {
-      const stack = new Stack(new App(), "Same", { stackName });
-      const table = new LeaseTable(stack, "Leases");
-      for (const id of ["One", "A".repeat(300)]) workflowIn({ stack, table }, { key: id }, id);
+      const stack = newStack({ stackName });
+      for (const id of ["One", "A".repeat(300)]) workflowIn(stack, {}, id);
       return Object.values(Template.fromStack(stack).findResources("AWS::Logs::LogGroup"));
     });
     const names = named.map(({ Properties }) => String(Properties.LogGroupName));
@@ -149,10 +135,9 @@ describe("a leased workflow", () => {
   });
 
   it("has itself stopped when it is redriven, by one machine for the whole stack", () => {
-    const world = stackOf();
-    const heartbeat = new LeaseHeartbeat(world.stack, "Heartbeat", { table: world.table });
-    for (const id of ["One", "Two"]) workflowIn(world, { key: id, heartbeat }, id);
-    const template = Template.fromStack(world.stack);
+    const stack = newStack({});
+    for (const id of ["One", "Two"]) workflowIn(stack, {}, id);
+    const template = Template.fromStack(stack);
     const machines = template.findResources("AWS::StepFunctions::StateMachine");
     const [guard, ...more] = Object.keys(machines).filter((id) => id.includes("RedriveGuard"));
     const rules = Object.values(template.findResources("AWS::Events::Rule")).filter(({ Properties }) =>
@@ -242,19 +227,19 @@ describe("a leased workflow", () => {
   it.each(["wait", "replace"] as const)(
     "refuses to %s for a permit, of which nothing would tell",
     (whenHeld) => {
-      const world = stackOf({ stream: true });
-      const wakeup = new LeaseWakeup(world.stack, "Wakeup", { table: world.table });
-      expect(() => workflowIn(world, { wakeup, whenHeld, permits: 2 })).toThrow(
+      const stack = newStack({});
+      const wakeup = new LeaseWakeup(stack, "Wakeup", { table: tableIn(stack, true) });
+      expect(() => workflowIn(stack, { wakeup, whenHeld, permits: 2 })).toThrow(
         `whenHeld is ${whenHeld} beside permits`,
       );
     },
   );
 
   it("refuses the keeper of another table", () => {
-    const world = stackOf();
-    const table = new LeaseTable(world.stack, "Others");
-    const heartbeat = new LeaseHeartbeat(world.stack, "Heartbeat", { table });
-    expect(() => workflowIn(world, { heartbeat })).toThrow(
+    const stack = newStack({});
+    const table = new LeaseTable(stack, "Others");
+    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+    expect(() => workflowIn(stack, { heartbeat })).toThrow(
       "heartbeat is of the table Test/Others: give one of Test/Leases",
     );
   });
@@ -262,8 +247,8 @@ describe("a leased workflow", () => {
 
 describe("a heartbeat", () => {
   it("tells of every end of what it guards by hand, once", () => {
-    const { stack, table } = stackOf();
-    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+    const stack = newStack({});
+    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table: tableIn(stack) });
     const machine = machineIn(stack, "Export");
     heartbeat.guard(machine);
     heartbeat.guard(machine, { key: "ignored" });
@@ -288,10 +273,10 @@ describe("a heartbeat", () => {
   });
 
   it("that is draining guards what it guarded, and lets nothing start a keeper", () => {
-    const world = stackOf();
-    const { stack, table } = world;
+    const stack = newStack({});
+    const table = tableIn(stack);
     const heartbeat = new LeaseHeartbeat(stack, "Shared", { table });
-    const workflow = workflowIn(world, { key: "import", heartbeat });
+    const workflow = workflowIn(stack, { heartbeat });
     // The heartbeat that the workflow had made for itself, at its own place in the tree.
     const scope = { keys: ["import"] };
     const old = new LeaseHeartbeat(workflow, "Heartbeat", { table, scope, draining: true });
@@ -303,23 +288,24 @@ describe("a heartbeat", () => {
     expect(() => old.grantStart(workflow.stateMachine)).toThrow(
       "Test/Import/Heartbeat is draining, so that it can be removed: nothing may start a keeper of it",
     );
-    expect(() => workflowIn(world, { key: "again", heartbeat: old }, "Again")).toThrow(/is draining/);
+    expect(() => workflowIn(stack, { heartbeat: old }, "Again")).toThrow(/is draining/);
   });
 });
 
 describe("a wakeup", () => {
+  const wakeupIn = (stack: Stack): LeaseWakeup =>
+    new LeaseWakeup(stack, "Wakeup", { table: tableIn(stack, true), handler: functionIn(stack, "Wake") });
+
   it("needs a table with a stream, and says so", () => {
-    const { stack, table } = stackOf();
-    const make = (): LeaseWakeup =>
-      new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
-    expect(make).toThrow(
+    const stack = newStack({});
+    expect(() => new LeaseWakeup(stack, "Wakeup", { table: tableIn(stack) })).toThrow(
       "Test/Leases has no stream, so no release can be seen: make the table with stream: true",
     );
   });
 
   it("brings its own function, from the sources as from the package, with the SDK of Lambda's runtime", async () => {
-    const { stack, table } = stackOf({ stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+    const stack = newStack({});
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table: tableIn(stack, true) });
     const template = Template.fromStack(stack);
     template.hasResourceProperties("AWS::Lambda::Function", {
       Handler: "index.handler",
@@ -350,9 +336,9 @@ describe("a wakeup", () => {
   });
 
   it("hears of releases only, and may wake the workflows that it serves, and no others", () => {
-    const { stack, table } = stackOf({ stream: true });
-    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
-    workflowIn({ stack, table }, { whenHeld: "wait", wakeup });
+    const stack = newStack({});
+    const wakeup = wakeupIn(stack);
+    workflowIn(stack, { whenHeld: "wait", wakeup });
     const template = Template.fromStack(stack);
     const [mapping] = Object.values(template.findResources("AWS::Lambda::EventSourceMapping"));
     const patterns = mapping?.Properties.FilterCriteria.Filters.map(({ Pattern }: { Pattern: string }) =>
@@ -386,8 +372,8 @@ describe("a wakeup", () => {
   ])(
     "may complete the callbacks of the durable function that it serves, and of no other: by %s",
     (_, given) => {
-      const { stack, table } = stackOf({ stream: true });
-      const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
+      const stack = newStack({});
+      const wakeup = wakeupIn(stack);
       const durableConfig = { executionTimeout: Duration.days(30) };
       wakeup.serve(given(functionIn(stack, "Approve", { durableConfig })));
       const statements = statementsIn(Template.fromStack(stack), /^Wake/).filter(({ Action }) =>

@@ -1,9 +1,7 @@
 import {
   alarmOnSilence,
-  LeasedWorkflow,
   LeasedWorkflowAlarms,
   LeaseHeartbeat,
-  LeaseTable,
   LeaseWakeup,
   LeaseWakeupAlarms,
   SingletonJob,
@@ -12,10 +10,9 @@ import {
 import { Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
-import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { decisionOf } from "../support/alarms.ts";
-import { everyFiveMinutes, functionIn, newStack } from "../support/constructs.ts";
+import { everyFiveMinutes, functionIn, newStack, tableIn, workflowIn } from "../support/constructs.ts";
 
 function alarmsOf(stack: Stack): Record<string, string>[] {
   const found = Object.values(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm"));
@@ -28,17 +25,18 @@ function watching(stack: Stack): string[] {
   return ids.map((id) => id.slice(0, -8).replace(/^(LeaseholdHeartbeat)\w{8}/, "$1")).sort();
 }
 
+function keeperIn(stack: Stack): LeaseHeartbeat {
+  return new LeaseHeartbeat(stack, "Heartbeat", { table: tableIn(stack) });
+}
+
 const oncall: IAlarmAction = {
   bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:oncall" }),
 };
 
 describe("a leased workflow's alarms", () => {
-  function leased(heartbeatIn?: (stack: Stack, table: LeaseTable) => LeaseHeartbeat): Stack {
+  function leased(hasOwnKeeper = false): Stack {
     const stack = newStack();
-    const table = new LeaseTable(stack, "Leases");
-    const heartbeat = heartbeatIn && { heartbeat: heartbeatIn(stack, table) };
-    const work = new Pass(stack, "Pass");
-    const workflow = new LeasedWorkflow(stack, "Import", { table, key: "import", work, ...heartbeat });
+    const workflow = workflowIn(stack, hasOwnKeeper ? { heartbeat: keeperIn(stack) } : {});
     const runbookUrl = "https://wiki.example";
     new LeasedWorkflowAlarms(stack, "Alarms", { workflow, actions: [oncall], runbookUrl });
     return stack;
@@ -67,15 +65,14 @@ describe("a leased workflow's alarms", () => {
   });
 
   test("leave a keeper that others use, too, to the alarms of its own", () => {
-    const stack = leased((scope, table) => new LeaseHeartbeat(scope, "Heartbeat", { table }));
+    const stack = leased(true);
     expect(watching(stack)).toEqual(["AlarmsFailed", "LeaseholdRedriveGuardFailed"]);
   });
 });
 
 test("the guard of redriven workflows has one alarm in a stack, which tells each of those once whom any workflow's alarms tell", () => {
   const stack = newStack();
-  const table = new LeaseTable(stack, "Leases");
-  const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+  const heartbeat = keeperIn(stack);
   const others: IAlarmAction = {
     bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:others" }),
   };
@@ -84,8 +81,7 @@ test("the guard of redriven workflows has one alarm in a stack, which tells each
     ["Two", [oncall, others]],
     ["Three", [others]],
   ] as const) {
-    const work = new Pass(stack, `Pass${id}`);
-    const workflow = new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
+    const workflow = workflowIn(stack, { heartbeat }, id);
     new LeasedWorkflowAlarms(stack, `${id}Alarms`, { workflow, actions: [...actions] });
   }
   const guards = alarmsOf(stack).filter(({ AlarmDescription }) => AlarmDescription?.includes("redriven"));
@@ -109,10 +105,10 @@ test("an alarm on a longer silence than CloudWatch can see is refused", () => {
 describe("a job that queues", () => {
   function queuing(own: { readonly keeper?: boolean; readonly alarms?: boolean } = {}): Stack {
     const stack = newStack();
-    const table = new LeaseTable(stack, "Leases", { stream: true });
+    const table = tableIn(stack, true);
     const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
     new LeaseWakeupAlarms(stack, "WakeupAlarms", { wakeup });
-    const keeper = own.keeper ? new LeaseHeartbeat(stack, "Keeper", { table }) : undefined;
+    const keeper = own.keeper ? keeperIn(stack) : undefined;
     new SingletonJob(stack, "Job", {
       table,
       wakeup,

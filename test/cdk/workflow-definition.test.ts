@@ -1,86 +1,75 @@
 import { type Clock, LeaseClient } from "@leasehold/client";
 import { cancel } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
+import type { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
-import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { adminOf } from "../support/admin.ts";
+import {
+  beatMs,
+  clockSkewMs,
+  type Form,
+  failed,
+  forms,
+  KeptWork,
+  key,
+  leaseDurationMs,
+  minute,
+  quick,
+  stopped,
+  waiting,
+} from "../support/kept-work.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
-import { machineArn, StepFunctions, startedBy, workflowTerms } from "../support/step-functions.ts";
+import { type StepFunctions, type StepsWorld, startedBy, workflowTerms } from "../support/step-functions.ts";
 
-const leaseDurationMs = 9_000;
-const beatMs = 3_000;
-const key = "import";
-
+let kept: KeptWork;
 let clock: ManualClock;
 let steps: StepFunctions;
 let other: LeaseClient;
 
-/** Work that takes a minute and says what it was given. */
-const minute = {
-  StartAt: "Minute",
-  States: {
-    Minute: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 60, Next: "Tell" },
-    Tell: {
-      Type: "Pass",
-      QueryLanguage: "JSONata",
-      Output: { given: "{% $states.input %}", lease: "{% $lease %}" },
-      End: true,
-    },
-  },
-};
-const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
-
-function define(terms: Partial<WorkflowTerms> = {}): string {
-  return steps.define("workflow", workflowDefinition(workflowTerms(minute, terms)));
+/** Makes a world in which nothing is told by events. */
+function begin(form?: Form, world?: StepsWorld): void {
+  kept = new KeptWork(form, world);
+  ({ clock, steps } = kept);
+  other = kept.clientOf("other");
+  kept.deliver = () => {};
+  kept.deliverKeepers = () => {};
 }
 
-function start(stateMachineArn: string, input: unknown = { key, orders: 7 }): string {
-  return steps.machines.start({ stateMachineArn, input }).executionArn;
+function stopKeepers(): void {
+  for (const keeper of kept.running()) steps.machines.stop(keeper);
 }
 
-const entered = (arn: string): string[] =>
-  steps.machines.history(arn).entered.map(({ stateName }) => stateName);
-const describeExecution = (arn: string) => steps.machines.describe(arn);
-const token = (): unknown => steps.lease(key)?.token;
+type Handle = Parameters<LeaseClient["adopt"]>[0];
 
-beforeEach(() => {
-  clock = new ManualClock();
-  steps = new StepFunctions(clock);
-  other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
-  steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
-});
+describe.each(forms)("a workflow that holds a %s", (form) => {
+  beforeEach(() => begin(form));
 
-describe("a leased workflow", () => {
   it("does its work under a lease that its keeper renews and a client can adopt, and releases it", async () => {
-    const execution = start(define());
+    const execution = await kept.run(kept.define());
     for (let second = 0; second < 60; second += 1) {
       await clock.advance(1_000);
-      if (second < 59) expect(await other.tryAcquire(key)).toBeUndefined();
+      if (second < 59) expect(await kept.of(other).tryAcquire()).toBeUndefined();
     }
-    const { status, output } = describeExecution(execution);
+    const { status, output } = kept.describe(execution);
     expect(status).toBe("SUCCEEDED");
     expect(output).toMatchObject({
       given: { key, orders: 7 },
       lease: { tableName: "leases", key, leaseDurationMs, fencingToken: expect.any(Number) },
     });
-    const { lease } = output as { lease: Parameters<LeaseClient["adopt"]>[0] };
-    expect(other.adopt(lease).fence().ExpressionAttributeValues).toEqual({
+    const { lease } = output as { readonly lease: Handle };
+    expect(kept.of(other).adopt(lease).fence().ExpressionAttributeValues).toEqual({
       ":leaseFence": { N: String(lease.fencingToken) },
     });
-    expect((await other.acquire(key)).fencingToken).toBe(lease.fencingToken + 1);
+    expect((await kept.of(other).acquire()).fencingToken).toBe(lease.fencingToken + 1);
     await clock.advance(beatMs);
     // The console of Step Functions links the two by that member.
-    expect(steps.machines.executions(machineArn("keeper"))).toMatchObject([
+    expect(kept.keepers()).toMatchObject([
       { status: "SUCCEEDED", input: { guarded: execution, [startedBy]: execution } },
     ]);
   });
 
   it("costs 2 writes and 6 transitions, and its keeper's start 1 write and 10 transitions", async () => {
-    const execution = start(define({ work: quick }));
-    await clock.advance(100);
+    const execution = await kept.run(kept.define({ work: quick }), 100);
     expect(steps.calls).toEqual([
       "dynamodb:updateItem",
       "sfn:startExecution.waitForTaskToken",
@@ -91,67 +80,142 @@ describe("a leased workflow", () => {
       "sfn:sendTaskSuccess",
       "dynamodb:updateItem",
     ]);
-    expect(entered(execution)).toHaveLength(7);
-    const [keeper] = steps.machines.executions(machineArn("keeper"));
-    const states = entered(String(keeper?.executionArn));
+    expect(kept.entered(execution)).toHaveLength(7);
+    const states = kept.entered(String(kept.keepers()[0]?.executionArn));
     expect([states.length, states.at(-1)]).toEqual([10 + 1, "Pause1"]);
   });
 
-  it("fails with LeaseLostError when its lease was gone before its work was done", async () => {
-    const execution = start(define());
-    await clock.advance(20_000);
-    const keepers = steps.machines.executions(machineArn("keeper"));
-    for (const { executionArn } of keepers) steps.machines.stop(executionArn);
-    await clock.advance(leaseDurationMs + 2_000);
-    const thief = await other.acquire(key, { leaseDurationMs: 120_000 });
-    await clock.advance(60_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
-    expect(token()).toBe(thief.token);
+  it("leaves its lease in its cooldown after short work", async () => {
+    const machine = kept.define({ work: quick, lockAtLeastForMs: 5_000 });
+    const execution = await kept.run(machine);
+    expect(kept.status(execution)).toBe("SUCCEEDED");
+    expect(kept.held()).toMatchObject({ owner: `workflow:${execution}`, expiresAt: clock.now() + 5_000 });
+    await clock.advance(5_000 + clockSkewMs);
+    expect(kept.status(await kept.run(machine))).toBe("FAILED");
+    await clock.advance(1);
+    expect(kept.status(await kept.run(machine))).toBe("SUCCEEDED");
   });
 
-  it("succeeds when its work has let the lock go itself, and another caller that has given up has left its mark", async () => {
-    const execution = start(define());
-    await clock.advance(20_000);
-    const keeper = steps.machines.executions(machineArn("keeper"))[0]?.input as {
-      readonly lease: Parameters<LeaseClient["adopt"]>[0];
-    };
-    expect(await other.adopt(keeper.lease).release()).toBe(true);
-    steps.store.updateNow(cancel({ key }, { token: "given up", now: clock.now(), retentionMs: 1 }).request());
+  it("fails with LeaseLostError when another holder has its lease before its work was done", async () => {
+    const execution = await kept.run(kept.define(), 20_000);
+    stopKeepers();
+    await clock.advance(leaseDurationMs + 2_000);
+    const thief = await kept.of(other).acquire({ leaseDurationMs: 120_000 });
     await clock.advance(60_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED" });
+    expect(kept.describe(execution)).toMatchObject(failed("LeaseLostError"));
+    expect(kept.token()).toBe(thief.token);
+  });
+
+  it("fails with LeaseLostError when its lease was broken before its work was done, and nothing told the work", async () => {
+    const execution = await kept.run(kept.define({ work: waiting(2) }));
+    await kept.breakLease();
+    await clock.advance(2_000);
+    expect(kept.describe(execution)).toMatchObject(failed("LeaseLostError"));
   });
 
   it("goes on when the grant landed and its answer was lost", async () => {
-    const definition = define();
     steps.loseAnswers("dynamodb:updateItem", 1);
-    const execution = start(definition);
-    await clock.advance(70_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-    expect(token()).toBeUndefined();
+    const execution = await kept.run(kept.define(), 5_000);
+    expect(kept.entered(execution)).toContain("Leasehold_SeeHolder");
+    await clock.advance(65_000);
+    expect(kept.status(execution)).toBe("SUCCEEDED");
+    expect(kept.held()).not.toHaveProperty("token");
   });
 
   it("takes back a grant that may have landed when no answer comes at all", async () => {
-    const definition = define();
     steps.loseAnswers("dynamodb:updateItem", 1);
     steps.fail("dynamodb:getItem", 4);
-    const execution = start(definition);
-    await clock.advance(30_000);
-    expect(describeExecution(execution).status).toBe("FAILED");
-    expect(token()).toBeUndefined();
+    const execution = await kept.run(kept.define(), 30_000);
+    expect(kept.status(execution)).toBe("FAILED");
+    expect(kept.held()).not.toHaveProperty("token");
   });
 
-  it("does no work while its keeper cannot prove the lease, lets the lock go and says where to look", async () => {
-    const definition = define();
+  it("does no work when its lease was broken before the answer of its acquisition was known", async () => {
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = await kept.run(kept.define(form === "lock" ? { whenHeld: "wait" } : {}));
+    await kept.breakLease();
+    await clock.advance(8_000);
+    expect(kept.describe(execution)).toMatchObject(failed("LeaseLostError"));
+    expect(kept.entered(execution)).not.toContain("Minute");
+    expect(kept.held()).not.toHaveProperty("token");
+  });
+
+  it("does no work while its keeper cannot prove the lease, lets it go and says where to look", async () => {
     steps.fail("dynamodb:getItem", 1_000);
-    const execution = start(definition);
-    await clock.advance(20_000);
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "LeaseNotProvenError",
-      cause: expect.stringContaining("DynamoDb.InternalServerErrorException"),
+    const execution = await kept.run(kept.define(), 20_000);
+    expect(kept.describe(execution)).toMatchObject(
+      failed("LeaseNotProvenError", /DynamoDb\.InternalServerErrorException/),
+    );
+    expect(kept.entered(execution)).not.toContain("Minute");
+    expect(kept.held()).not.toHaveProperty("token");
+  });
+
+  it("hands a lease to its work that ends when the table says so, and has its own length from then on", async () => {
+    const execution = await kept.run(kept.define({ leaseDurationMs: 3_000 }));
+    const { expiresAt, version } = kept.held();
+    expect(kept.held()).toMatchObject({ leaseDurationMs: 3_000, expiresAt: clock.now() + 3_000 });
+    await clock.advance(60_000);
+    expect(kept.describe(execution)).toMatchObject({
+      output: { lease: { expiresAt, version, leaseDurationMs: 3_000 } },
     });
-    expect(entered(execution)).not.toContain("Minute");
-    expect(token()).toBeUndefined();
+  });
+
+  it("keeps its result when its release landed unseen, and another's release came in between", async () => {
+    const execution = await kept.run(kept.define(), 59_900);
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    await clock.advance(300);
+    await (await kept.of(other).acquire()).release();
+    await clock.advance(8_000);
+    expect(kept.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: { given: { key } } });
+  });
+
+  it("keeps its result when the release is not confirmed, and its keeper releases", async () => {
+    const execution = await kept.run(kept.define(), 59_500);
+    steps.fail("dynamodb:updateItem", 4);
+    await clock.advance(30_000);
+    expect(kept.status(execution)).toBe("SUCCEEDED");
+    expect(kept.held()).not.toHaveProperty("token");
+  });
+
+  it("takes over from a holder whose lease is over, by more than the clocks may differ, with one more write", async () => {
+    const dead = await kept.of(other).acquire();
+    const machine = kept.define();
+    await clock.advance(leaseDurationMs + clockSkewMs);
+    expect(kept.describe(await kept.run(machine)).error).toBe("LeaseUnavailableError");
+    await clock.advance(1);
+    steps.calls.length = 0;
+    expect(kept.status(await kept.run(machine))).toBe("RUNNING");
+    const writes = ["dynamodb:updateItem", "dynamodb:getItem", "dynamodb:updateItem"];
+    expect(steps.calls.slice(0, 3)).toEqual(writes);
+    expect(kept.token()).not.toBe(dead.token);
+  });
+
+  it("that is to fail while another holds it says who", async () => {
+    await kept.of(other).acquire();
+    expect(kept.describe(await kept.run(kept.define()))).toMatchObject(
+      failed("LeaseUnavailableError", /held by other$/),
+    );
+  });
+
+  it("that is to skip while another holds it succeeds without working", async () => {
+    await kept.of(other).acquire();
+    const { status, output } = kept.describe(await kept.run(kept.define({ whenHeld: "skip" })));
+    expect(status).toBe("SUCCEEDED");
+    expect(output).toEqual({ skipped: true, key, reason: "held" });
+  });
+});
+
+describe("a leased workflow", () => {
+  beforeEach(() => begin());
+
+  it("succeeds when its work has let the lock go itself, and another caller that has given up has left its mark", async () => {
+    const execution = await kept.run(kept.define(), 20_000);
+    const [keeper] = kept.keepers();
+    const { lease } = (keeper?.input ?? {}) as { readonly lease: Handle };
+    expect(await other.adopt(lease).release()).toBe(true);
+    steps.store.updateNow(cancel({ key }, { token: "given up", now: clock.now(), retentionMs: 1 }).request());
+    await clock.advance(60_000);
+    expect(kept.status(execution)).toBe("SUCCEEDED");
   });
 
   it.each([
@@ -161,17 +225,11 @@ describe("a leased workflow", () => {
   ])(
     "does no work while its keeper of a lease of %i ms gets no answer, and says where to look",
     async (leaseDurationMs, error, cause) => {
-      const definition = define({ leaseDurationMs });
       steps.hang("dynamodb:getItem", 20);
-      const execution = start(definition);
-      await clock.advance(120_000);
-      expect(describeExecution(execution)).toMatchObject({
-        status: "FAILED",
-        error,
-        cause: expect.stringMatching(cause),
-      });
-      expect(entered(execution)).not.toContain("Minute");
-      expect(token()).toBeUndefined();
+      const execution = await kept.run(kept.define({ leaseDurationMs }), 120_000);
+      expect(kept.describe(execution)).toMatchObject(failed(error, cause));
+      expect(kept.entered(execution)).not.toContain("Minute");
+      expect(kept.token()).toBeUndefined();
     },
   );
 
@@ -180,19 +238,14 @@ describe("a leased workflow", () => {
     const send = machines.sendTaskSuccess.bind(machines);
     machines.sendTaskSuccess = (...answer) =>
       void clock.schedule(() => send(...answer), leaseDurationMs + 3_000);
-    const execution = start(define());
-    await clock.advance(500);
-    for (const { executionArn } of machines.executions(machineArn("keeper"))) machines.stop(executionArn);
+    const execution = await kept.run(kept.define(), 500);
+    stopKeepers();
     await clock.advance(leaseDurationMs + 2_000);
     const thief = await other.acquire(key, { leaseDurationMs: 120_000 });
     await clock.advance(2_000);
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "KeeperNotReadyError",
-      cause: expect.stringContaining("see its execution"),
-    });
-    expect(entered(execution)).not.toContain("Minute");
-    expect(token()).toBe(thief.token);
+    expect(kept.describe(execution)).toMatchObject(failed("KeeperNotReadyError", /see its execution/));
+    expect(kept.entered(execution)).not.toContain("Minute");
+    expect(kept.token()).toBe(thief.token);
   });
 
   it.each([
@@ -204,17 +257,13 @@ describe("a leased workflow", () => {
   ])(
     "fails by name when %s is denied with %s, within %i ms, and lets the lock go",
     async (action, error, ms) => {
-      const definition = define();
       steps.fail(action, 1_000, error, "User: x is not authorized to perform it");
-      const execution = start(definition);
-      await clock.advance(ms);
-      expect(describeExecution(execution)).toMatchObject({
-        status: "FAILED",
-        error: "KeeperNotPermittedError",
-        cause: expect.stringContaining("is not authorized to perform it"),
-      });
-      expect(steps.machines.executions(machineArn("keeper")).length).toBeLessThan(2);
-      expect(token()).toBeUndefined();
+      const execution = await kept.run(kept.define(), ms);
+      expect(kept.describe(execution)).toMatchObject(
+        failed("KeeperNotPermittedError", /is not authorized to perform it/),
+      );
+      expect(kept.keepers().length).toBeLessThan(2);
+      expect(kept.token()).toBeUndefined();
     },
   );
 
@@ -227,103 +276,42 @@ describe("a leased workflow", () => {
   ])(
     "with a lease of %i ms starts and works while each state takes %i ms",
     async (leaseDurationMs, stateMs) => {
-      clock = new ManualClock();
-      steps = new StepFunctions(clock, undefined, { transitionMs: () => stateMs });
-      steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
-      const execution = start(define({ leaseDurationMs }));
+      begin("lock", { transitionMs: () => stateMs });
+      const execution = await kept.run(kept.define({ leaseDurationMs }));
       let isKept = true;
-      for (let time = 0; describeExecution(execution).status === "RUNNING" && time < 300_000; time += 100) {
+      for (let time = 0; kept.status(execution) === "RUNNING" && time < 300_000; time += 100) {
         await clock.advance(100);
-        const isAtWork =
-          entered(execution).includes("Minute") && !entered(execution).includes("Leasehold_Release");
-        if (isAtWork && Number(steps.lease(key)?.expiresAt) <= clock.now()) isKept = false;
+        const entered = kept.entered(execution);
+        const isAtWork = entered.includes("Minute") && !entered.includes("Leasehold_Release");
+        if (isAtWork && kept.expiresAt() <= clock.now()) isKept = false;
       }
-      expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED" });
+      expect(kept.status(execution)).toBe("SUCCEEDED");
       expect(isKept).toBe(true);
-      expect(token()).toBeUndefined();
+      expect(kept.token()).toBeUndefined();
     },
   );
 
-  it("hands a lease to its work that ends when the table says so, and has its own length from then on", async () => {
-    const execution = start(define({ leaseDurationMs: 3_000 }));
-    await clock.advance(0);
-    expect(steps.lease(key)).toMatchObject({ leaseDurationMs: 3_000, expiresAt: clock.now() + 3_000 });
-    const { expiresAt, version } = steps.lease(key) ?? {};
-    await clock.advance(60_000);
-    expect(describeExecution(execution)).toMatchObject({
-      output: { lease: { expiresAt, version, leaseDurationMs: 3_000 } },
-    });
-  });
-
   it("works with a second keeper when the answer to the start of the first was lost", async () => {
-    const definition = define();
     steps.loseAnswers("sfn:startExecution.waitForTaskToken", 1);
     steps.hang("sfn:sendTaskSuccess", 1);
-    const execution = start(definition);
+    const execution = await kept.run(kept.define());
     for (let beat = 0; beat < 22; beat += 1) {
       await clock.advance(beatMs);
-      if (describeExecution(execution).status === "RUNNING") {
-        expect(Number(steps.lease(key)?.expiresAt)).toBeGreaterThan(clock.now());
-      }
+      if (kept.status(execution) === "RUNNING") expect(kept.expiresAt()).toBeGreaterThan(clock.now());
     }
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-    expect(token()).toBeUndefined();
+    expect(kept.status(execution)).toBe("SUCCEEDED");
+    expect(kept.token()).toBeUndefined();
     await clock.advance(beatMs);
-    const keepers = steps.machines.executions(machineArn("keeper"));
-    expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
   });
 
   it("begins its work, once, when the first answer of its keeper did not arrive", async () => {
     steps.fail("sfn:sendTaskSuccess", 1, "Sfn.SfnException", "Rate exceeded");
-    const execution = start(define());
-    await clock.advance(65_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-    expect(entered(execution).filter((name) => name === "Minute")).toHaveLength(1);
+    const execution = await kept.run(kept.define(), 65_000);
+    expect(kept.status(execution)).toBe("SUCCEEDED");
+    expect(kept.entered(execution).filter((name) => name === "Minute")).toHaveLength(1);
     await clock.advance(beatMs);
-    expect(steps.machines.executions(machineArn("keeper"))).toMatchObject([{ status: "SUCCEEDED" }]);
-  });
-
-  it("fails when its lease was broken before the answer of its acquisition was known", async () => {
-    steps.loseAnswers("dynamodb:updateItem", 1);
-    const execution = start(define({ whenHeld: "wait" }));
-    await clock.advance(0);
-    await adminOf(other).forceRelease(key, { token: String(token()) });
-    await clock.advance(8_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
-    expect(entered(execution)).not.toContain("Minute");
-  });
-
-  it("keeps its result when its release landed unseen, and another's release came in between", async () => {
-    const execution = start(define());
-    await clock.advance(59_900);
-    steps.loseAnswers("dynamodb:updateItem", 1);
-    await clock.advance(300);
-    await (await other.acquire(key)).release();
-    await clock.advance(8_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED", output: { given: { key } } });
-  });
-
-  it("keeps its result when the release is not confirmed, and its keeper releases", async () => {
-    const definition = define();
-    const execution = start(definition);
-    await clock.advance(59_500);
-    steps.fail("dynamodb:updateItem", 4);
-    await clock.advance(30_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
-    expect(token()).toBeUndefined();
-  });
-
-  it("takes over from a holder whose lease is over, by more than the clocks may differ", async () => {
-    const dead = await other.acquire(key);
-    const definition = define();
-    await clock.advance(leaseDurationMs + 500);
-    expect(describeExecution(await run(definition)).error).toBe("LeaseUnavailableError");
-    await clock.advance(600);
-    const execution = start(definition);
-    await clock.advance(1_000);
-    expect(steps.lease(key)).toMatchObject({ fence: dead.fencingToken + 1 });
-    await clock.advance(70_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(kept.keepers()).toMatchObject([{ status: "SUCCEEDED" }]);
   });
 
   it.each([
@@ -332,74 +320,55 @@ describe("a leased workflow", () => {
     ["a key that is a number", { key: 7 }],
     ["a key that is too long", { key: "k".repeat(2_049) }],
   ])("refuses an input with %s by name, and changes nothing", async (_, input) => {
-    const execution = await run(define(), input);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+    const execution = await kept.run(kept.define(), 0, input);
+    expect(kept.describe(execution)).toMatchObject(failed("InvalidOptionsError"));
     expect(steps.calls).toEqual([]);
   });
 
   it("with a key of its own asks nothing of the input, and takes quotes as they are", async () => {
-    const execution = start(define({ key: fixedKey("it's \"\\ mine") }), {});
-    await clock.advance(100);
+    const execution = await kept.run(kept.define({ key: fixedKey("it's \"\\ mine") }), 100, {});
     expect(steps.lease("it's \"\\ mine")?.token).toBeDefined();
-    expect(describeExecution(execution).status).toBe("RUNNING");
+    expect(kept.status(execution)).toBe("RUNNING");
   });
 });
 
-describe("while somebody else holds the lock, a workflow", () => {
-  it("that is to fail says who holds it", async () => {
-    await other.acquire(key);
-    const { status, error, cause } = describeExecution(await run(define()));
-    expect([status, error]).toEqual(["FAILED", "LeaseUnavailableError"]);
-    expect(cause).toMatch(/other/);
-  });
+describe("a workflow that is to wait while another holds the lock", () => {
+  beforeEach(() => begin());
 
-  it("that is to skip succeeds without working", async () => {
-    await other.acquire(key);
-    const { status, output } = describeExecution(await run(define({ whenHeld: "skip" })));
-    expect(status).toBe("SUCCEEDED");
-    expect(output).toEqual({ skipped: true, key, reason: "held" });
-  });
-
-  it("that is to wait for weeks is woken all the same", async () => {
+  it("for weeks is woken all the same", async () => {
     const day = 86_400_000;
     const lease = await other.acquire(key, { leaseDurationMs: 30 * day });
-    const execution = start(define({ whenHeld: "wait", waitMs: 60 * day }));
-    await clock.advance(10 * day);
+    const execution = await kept.run(kept.define({ whenHeld: "wait", waitMs: 60 * day }), 10 * day);
     steps.store.collectGarbage(clock.now());
     await lease.release();
-    await steps.wake();
+    await steps.wake(key);
     await clock.advance(65_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(kept.status(execution)).toBe("SUCCEEDED");
   });
 
-  it("that is to wait makes no request until it is woken, then does its work", async () => {
+  it("makes no request until it is woken, then does its work", async () => {
     const lease = await other.acquire(key, { leaseDurationMs: 200_000 });
-    const execution = start(define({ whenHeld: "wait" }));
-    await clock.advance(1_000);
+    const execution = await kept.run(kept.define({ whenHeld: "wait" }), 1_000);
     steps.calls.length = 0;
     await clock.advance(150_000);
     expect(steps.calls).toEqual([]);
     await lease.release();
-    await steps.wake();
+    await steps.wake(key);
     await clock.advance(100);
-    expect(token()).toBeDefined();
+    expect(kept.token()).toBeDefined();
     await clock.advance(61_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(kept.status(execution)).toBe("SUCCEEDED");
   });
 
-  it("that is to wait tries by itself when the holder's lease is over and nobody woke it", async () => {
+  it("tries by itself when the holder's lease is over and nobody woke it", async () => {
     await other.acquire(key);
-    const execution = start(define({ whenHeld: "wait" }));
-    await clock.advance(leaseDurationMs + 3_000);
-    expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
-    await clock.advance(61_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    await kept.run(kept.define({ whenHeld: "wait" }), leaseDurationMs + 3_000);
+    expect(kept.held().owner).toMatch(/^workflow:/);
   });
 
-  it("that is to wait looks less and less often at a holder that stays alive, every five minutes at last", async () => {
+  it("looks less and less often at a holder that stays alive, every five minutes at last", async () => {
     const lease = await other.acquire(key, { heartbeat: true });
-    const execution = start(define({ whenHeld: "wait", waitMs: 36_000_000 }));
-    await clock.advance(3_600_000);
+    const execution = await kept.run(kept.define({ whenHeld: "wait", waitMs: 36_000_000 }), 3_600_000);
     expect(lease.held).toBe(true);
     const parkedAt = steps.machines
       .history(execution)
@@ -413,7 +382,7 @@ describe("while somebody else holds the lock, a workflow", () => {
   });
 
   it.each([false, true])(
-    "that is to wait watches a lease whose expiry is of its holder's own clock for all of its duration; with a heartbeat: %s",
+    "watches a lease whose expiry is of its holder's own clock for all of its duration; with a heartbeat: %s",
     async (heartbeat) => {
       const store = new ScriptedStore(steps.store);
       // Its answers tell no time.
@@ -425,19 +394,18 @@ describe("while somebody else holds the lock, a workflow", () => {
       };
       const untold = new LeaseClient({ store, clock: late, owner: "untold", leaseDurationMs });
       const lease = await untold.acquire(key, { heartbeat });
-      start(define({ whenHeld: "wait" }));
-      const isHeld = (): boolean => steps.lease(key)?.owner === "untold";
+      await kept.run(kept.define({ whenHeld: "wait" }));
+      const isHeld = (): boolean => kept.held().owner === "untold";
       for (let time = 0; isHeld() && time < 10 * leaseDurationMs; time += 100) await clock.advance(100);
       expect([isHeld(), lease.held]).toEqual([heartbeat, heartbeat]);
       await lease.release();
     },
   );
 
-  it("that is to wait does not park on a lock that was let go in the meantime", async () => {
+  it("does not park on a lock that was let go in the meantime", async () => {
     const lease = await other.acquire(key);
-    const definition = define({ whenHeld: "wait" });
-    let isReleased = false;
     const seeHolder = steps.store.peek.bind(steps.store);
+    let isReleased = false;
     steps.store.peek = (itemKey) => {
       const item = seeHolder(itemKey);
       // The release falls between the look and the parking.
@@ -447,60 +415,56 @@ describe("while somebody else holds the lock, a workflow", () => {
       }
       return item;
     };
-    const execution = start(definition);
-    await clock.advance(1_000);
-    expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
-    await clock.advance(61_000);
-    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    await kept.run(kept.define({ whenHeld: "wait" }), 1_000);
+    expect(kept.held().owner).toMatch(/^workflow:/);
   });
 
-  it("that is to wait gives up when its time is over, and says so by name", async () => {
+  it("gives up when its time is over, and says so by name", async () => {
     const lease = await other.acquire(key, { heartbeat: true });
-    const execution = start(define({ whenHeld: "wait", waitMs: 30_000 }));
-    await clock.advance(40_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    const execution = await kept.run(kept.define({ whenHeld: "wait", waitMs: 30_000 }), 40_000);
+    expect(kept.describe(execution)).toMatchObject(failed("LeaseUnavailableError"));
     await lease.release();
   });
 
-  it("that is to replace it asks it to stop, and takes the lock when it has let go", async () => {
-    const definition = define({ whenHeld: "replace" });
-    const first = start(definition);
-    await clock.advance(10_000);
-    const second = start(definition);
-    await clock.advance(100);
-    expect(steps.lease(key)?.revocation).toMatch(/^replaced by workflow:/);
+  it("or to replace it asks it to stop, and takes the lock when it has let go", async () => {
+    const machine = kept.define({ whenHeld: "replace" });
+    const first = await kept.run(machine, 10_000);
+    const second = await kept.run(machine, 100);
+    expect(kept.held().revocation).toMatch(/^replaced by workflow:/);
     await clock.advance(beatMs);
-    expect(describeExecution(first)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
-    await steps.wake();
+    expect(kept.describe(first)).toMatchObject(stopped());
+    await steps.wake(key);
     await clock.advance(61_000);
-    expect(describeExecution(second).status).toBe("SUCCEEDED");
+    expect(kept.status(second)).toBe("SUCCEEDED");
   });
 });
 
 describe("with data at Step Functions' and DynamoDB's limits, a workflow", () => {
+  beforeEach(() => begin());
+
   const quota = 256 * 1024;
   const sized = (bytes: number): { key: string; filler: string } => {
     const empty = { key, filler: "" };
     return { key, filler: "x".repeat(bytes - Buffer.byteLength(JSON.stringify(empty))) };
   };
+
   it("takes an input of 256 KiB, and gives an output of that less the 2 bytes of the list that it comes in", async () => {
     const small = { ...quick.States.Now, Output: "{% $length($states.input.filler) > 0 %}" };
-    const reading = await run(define({ work: { StartAt: "Now", States: { Now: small } } }), sized(quota));
-    expect(describeExecution(reading)).toMatchObject({ status: "SUCCEEDED", output: true });
-    const { status, output } = describeExecution(await run(define({ work: quick }), sized(quota - 2)));
+    const reads = kept.define({ work: { StartAt: "Now", States: { Now: small } } });
+    const reading = await kept.run(reads, 0, sized(quota));
+    expect(kept.describe(reading)).toMatchObject({ status: "SUCCEEDED", output: true });
+    const giving = await kept.run(kept.define({ work: quick }), 0, sized(quota - 2));
+    const { status, output } = kept.describe(giving);
     expect([status, Buffer.byteLength(JSON.stringify(output))]).toEqual(["SUCCEEDED", quota - 2]);
-    expect(token()).toBeUndefined();
+    expect(kept.token()).toBeUndefined();
   });
 
   it("whose output is larger fails, and its keeper lets the lock go", async () => {
-    const execution = await run(define({ work: quick }), sized(quota));
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "States.DataLimitExceeded",
-    });
+    const execution = await kept.run(kept.define({ work: quick }), 0, sized(quota));
+    expect(kept.describe(execution)).toMatchObject(failed("States.DataLimitExceeded"));
     // No event tells it here: it looks every fifth beat.
     await clock.advance(6 * beatMs);
-    expect(token()).toBeUndefined();
+    expect(kept.token()).toBeUndefined();
   });
 
   it("asks DynamoDB for nothing that it does not look at", () => {
@@ -518,37 +482,28 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
 });
 
 describe("a workflow that runs once for each scheduled time", () => {
-  const event = { key, scheduledTime: "2025-11-21T10:00:00Z" };
+  beforeEach(() => begin());
 
-  it("refuses a time that lies ahead by more than a minute, and takes no lock: it would keep out all until then", async () => {
-    const scheduledTime = new Date(clock.now() + 61_000).toISOString();
-    const refused = describeExecution(await run(define({ once: true }), { key, scheduledTime }));
-    expect(refused).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+  it.each([
+    ["a time that lies ahead by more than a minute, which would keep out all until then", 61_000],
+    ["no time", undefined],
+  ])("refuses an input with %s, and takes no lock", async (_, aheadMs) => {
+    const scheduledTime = aheadMs === undefined ? undefined : new Date(clock.now() + aheadMs).toISOString();
+    const refused = await kept.run(kept.define({ once: true }), 0, { key, scheduledTime });
+    expect(kept.describe(refused)).toMatchObject(failed("InvalidOptionsError"));
     expect(steps.lease(key)).toBeUndefined();
-    const soon = { key, scheduledTime: new Date(clock.now() + 50_000).toISOString() };
-    start(define({ once: true }), soon);
-    await clock.advance(500);
-    expect(steps.lease(key)).toMatchObject({ pk: key });
   });
 
-  it("skips a time that is done, whoever did it, and runs the next", async () => {
-    const definition = define({ once: true, work: quick });
-    expect(describeExecution(await run(definition, event)).output).toEqual(event);
-    const again = describeExecution(await run(definition, event));
+  it("skips a time that is done, whoever did it, and runs the next, also 50 s before its time", async () => {
+    const machine = kept.define({ once: true, work: quick });
+    const done = { key, scheduledTime: "2025-11-21T10:00:00Z" };
+    expect(kept.describe(await kept.run(machine, 0, done)).output).toEqual(done);
+    const again = kept.describe(await kept.run(machine, 0, done));
     expect(again).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, key, reason: "done" } });
-    const next = { key, scheduledTime: "2025-11-21T10:01:00Z" };
-    expect(describeExecution(await run(definition, next)).output).toEqual(next);
+    const slot = new Date(clock.now() + 50_000).toISOString();
+    const next = { key, scheduledTime: slot.replace("Z", "+00:00") };
+    expect(kept.describe(await kept.run(machine, 0, next)).output).toEqual(next);
     // The same form as the middleware's slots.
-    expect(await other.tryAcquire(key, { slot: "2025-11-21T10:01:00.000Z" })).toBeUndefined();
-  });
-
-  it("refuses an input without a time by name", async () => {
-    expect(describeExecution(await run(define({ once: true }), { key })).error).toBe("InvalidOptionsError");
+    expect(await other.tryAcquire(key, { slot })).toBeUndefined();
   });
 });
-
-async function run(definition: string, input?: unknown): Promise<string> {
-  const execution = start(definition, input);
-  await clock.advance(500);
-  return execution;
-}

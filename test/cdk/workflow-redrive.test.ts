@@ -1,18 +1,14 @@
-import { LeaseClient } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
+import type { LeaseClient } from "@leasehold/client";
+import type { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
-import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { redriveGuardDefinition } from "../../packages/cdk/src/workflow/redrive-guard.ts";
-import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
-import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
+import { beatMs, failed, KeptWork, key, leaseDurationMs, stopped, waiting } from "../support/kept-work.ts";
+import { machineArn, type StepFunctions } from "../support/step-functions.ts";
 
-const leaseDurationMs = 9_000;
-const beatMs = 3_000;
-const key = "import";
-
+let kept: KeptWork;
 let clock: ManualClock;
 let steps: StepFunctions;
 let other: LeaseClient;
@@ -64,21 +60,17 @@ const work = {
   },
 };
 
-function define(terms: Partial<WorkflowTerms> = {}, more: Record<string, unknown> = {}): string {
-  const definition = workflowDefinition(workflowTerms(work, terms));
-  return steps.define("workflow", { ...definition, ...more });
-}
-
-const start = (arn: string): string =>
-  steps.machines.start({ stateMachineArn: arn, input: { key } }).executionArn;
-const describeExecution = (arn: string) => steps.machines.describe(arn);
-const state = (arn: string): string | undefined => steps.machines.history(arn).entered.at(-1)?.stateName;
+const define = (terms: Partial<WorkflowTerms> = {}): string => kept.define({ work, ...terms });
+const start = (machine: string, forMs = 0): Promise<string> => kept.run(machine, forMs);
+const describeExecution = (arn: string) => kept.describe(arn);
+const state = (arn: string): string | undefined => kept.entered(arn).at(-1);
 
 beforeEach(() => {
-  clock = new ManualClock();
-  steps = new StepFunctions(clock);
-  other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
-  steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+  kept = new KeptWork();
+  // Only a keeper's looks tell of an end.
+  kept.deliver = () => {};
+  ({ clock, steps } = kept);
+  other = kept.clientOf("other");
   sent = [];
   trouble = new Map();
   for (const name of ["fetch", "left", "store", "cleanUp", "finish"]) {
@@ -111,8 +103,7 @@ describe("a leased workflow that is redriven", () => {
       "and was stopped while %s was under way, sends no task of the work any more",
       async (name) => {
         trouble.set(name, "hangs");
-        const execution = start(define());
-        await clock.advance(6_000);
+        const execution = await start(define(), 6_000);
         expect(sent).toContain(name);
         steps.machines.stop(execution);
         trouble.clear();
@@ -122,11 +113,12 @@ describe("a leased workflow that is redriven", () => {
         steps.machines.redrive(execution);
         await clock.advance(60_000);
         expect(sent).toEqual(before);
-        expect(describeExecution(execution)).toMatchObject({
-          status: "FAILED",
-          error: "LeaseLostError",
-          cause: "the execution was redriven after its lease had ended: start a new execution",
-        });
+        expect(describeExecution(execution)).toMatchObject(
+          failed(
+            "LeaseLostError",
+            "the execution was redriven after its lease had ended: start a new execution",
+          ),
+        );
         if (steps.lease(key)?.owner === "other") expect(steps.lease(key)?.token).toBe(token);
         else expect(steps.lease(key)?.token).toBeUndefined();
       },
@@ -135,19 +127,14 @@ describe("a leased workflow that is redriven", () => {
 
   it("and had failed, fails again as it did, and sends no task any more", async () => {
     trouble.set("finish", "fails");
-    const execution = start(define());
-    await clock.advance(10_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock" });
+    const execution = await start(define(), 10_000);
+    expect(describeExecution(execution)).toMatchObject(failed("OutOfStock"));
     trouble.clear();
     const before = [...sent];
     steps.machines.redrive(execution);
     await clock.advance(30_000);
     expect(sent).toEqual(before);
-    expect(describeExecution(execution)).toMatchObject({
-      status: "FAILED",
-      error: "OutOfStock",
-      cause: "no mugs",
-    });
+    expect(describeExecution(execution)).toMatchObject(failed("OutOfStock", "no mugs"));
   });
 
   it("and had too much data, which runs its work from the beginning, sends no task any more", async () => {
@@ -158,27 +145,21 @@ describe("a leased workflow that is redriven", () => {
         End: { Type: "Pass", QueryLanguage: "JSONata", End: true },
       },
     };
-    const execution = start(define({ work: big }));
-    await clock.advance(1_000);
+    const execution = await start(define({ work: big }), 1_000);
     expect(describeExecution(execution).error).toBe("States.DataLimitExceeded");
     steps.machines.redrive(execution);
     await clock.advance(30_000);
     expect(sent).toEqual(["fetch"]);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(describeExecution(execution)).toMatchObject(failed("LeaseLostError"));
   });
 
   it("while its work waits, ends as lost when the wait is over, and never as a success", async () => {
-    const waits = {
-      StartAt: "Wait",
-      States: { Wait: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 60, End: true } },
-    };
-    const execution = start(define({ work: waits }));
-    await clock.advance(1_000);
+    const execution = await start(define({ work: waiting(60) }), 1_000);
     steps.machines.stop(execution);
     await clock.advance(30_000);
     steps.machines.redrive(execution);
     await clock.advance(61_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(describeExecution(execution)).toMatchObject(failed("LeaseLostError"));
   });
 
   it.each([
@@ -189,8 +170,7 @@ describe("a leased workflow that is redriven", () => {
       const definition = define();
       if (lands) steps.loseAnswers(action, 1);
       else steps.fail(action, 1);
-      const execution = start(definition);
-      await clock.advance(100);
+      const execution = await start(definition, 100);
       expect(state(execution)).toBe(name);
       steps.machines.stop(execution);
       // A lease is taken for a minute, whatever it is to last later.
@@ -199,7 +179,7 @@ describe("a leased workflow that is redriven", () => {
       steps.machines.redrive(execution);
       await clock.advance(5_000);
       expect(sent).toEqual([]);
-      expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+      expect(describeExecution(execution)).toMatchObject(failed("LeaseLostError"));
       expect(steps.lease(key)?.token).toBe(thief.token);
       await thief.release();
     }
@@ -207,20 +187,18 @@ describe("a leased workflow that is redriven", () => {
 
   it("and was stopped while it waited for the lock, does not wait again", async () => {
     const lease = await other.acquire(key, { heartbeat: true });
-    const execution = start(define({ whenHeld: "wait" }));
-    await clock.advance(1_000);
+    const execution = await start(define({ whenHeld: "wait" }), 1_000);
     expect(state(execution)).toBe("Leasehold_Park");
     steps.machines.stop(execution);
     steps.machines.redrive(execution);
     await clock.advance(1_000);
-    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(describeExecution(execution)).toMatchObject(failed("LeaseLostError"));
     await lease.release();
   });
 
   it("after its work was done, reports its success: nothing was left but the release", async () => {
     const definition = define();
-    const execution = start(definition);
-    await clock.advance(3_900);
+    const execution = await start(definition, 3_900);
     // Its keeper's renewals get through, its own release does not.
     steps.fail("dynamodb:updateItem", 1);
     await clock.advance(150);
@@ -249,13 +227,12 @@ describe("the guard of redriven workflows", () => {
 
   it("stops the execution by name, and tries for an hour while Step Functions does not answer", async () => {
     trouble.set("finish", "hangs");
-    const execution = start(define());
-    await clock.advance(5_000);
+    const execution = await start(define(), 5_000);
     steps.fail("sfn:stopExecution", 60, "Sfn.SfnException");
     const stopping = await guarding(execution);
     await clock.advance(3_600_000);
     expect(describeExecution(stopping).status).toBe("SUCCEEDED");
-    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    expect(describeExecution(execution)).toMatchObject(stopped());
   });
 
   it("has nothing to do where the execution is gone", async () => {

@@ -1,4 +1,3 @@
-import { LeasedWorkflow, type LeasedWorkflowProps, LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { Duration, type Stack } from "aws-cdk-lib";
@@ -16,28 +15,23 @@ import {
 } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
-import { newStack, statementsIn } from "../support/constructs.ts";
+import { newStack, statementsIn, workflowIn } from "../support/constructs.ts";
 import { definitionsIn, problemsIn } from "../support/definitions.ts";
 import { bench } from "../support/state-machines.ts";
 import { StepFunctions } from "../support/step-functions.ts";
 
 interface Parts {
-  readonly workflow?: Partial<LeasedWorkflowProps>;
   readonly work?: (stack: Stack) => IChainable;
   readonly around?: (stack: Stack, part: Parallel) => IChainable;
   readonly language?: QueryLanguage;
 }
 
 /** A workflow between two states of another machine. */
-function templateOf({ workflow, work, around, language }: Parts = {}): Template {
+function templateOf({ work, around, language }: Parts = {}): Template {
   const stack = newStack({});
-  const table = new LeaseTable(stack, "Leases");
-  const importing = new LeasedWorkflow(stack, "Importing", {
-    table,
-    key: "orders",
-    work: work?.(stack) ?? Pass.jsonata(stack, "Fetch", { outputs: { fetched: "{% $states.input %}" } }),
-    ...workflow,
-  });
+  const fetches = { outputs: { fetched: "{% $states.input %}" } };
+  const doing = work?.(stack) ?? Pass.jsonata(stack, "Fetch", fetches);
+  const importing = workflowIn(stack, { key: "orders", work: doing }, "Importing");
   const part = importing.asState(stack, "Import");
   new StateMachine(stack, "Outer", {
     definitionBody: DefinitionBody.fromChainable(around?.(stack, part) ?? part),

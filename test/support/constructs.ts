@@ -1,8 +1,10 @@
 /** What the tests of constructs make their stacks of, and read in their templates. */
+import { LeasedWorkflow, type LeasedWorkflowProps, LeaseTable } from "@leasehold/cdk";
 import { App, Duration, Stack, type StackProps } from "aws-cdk-lib";
 import type { Template } from "aws-cdk-lib/assertions";
 import { Code, type FunctionProps, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { withStandIns } from "./cloudformation.ts";
 
 export const env = { account: "111122223333", region: "eu-west-1" };
@@ -21,6 +23,22 @@ export function functionIn(stack: Stack, id = "Work", props: Partial<FunctionPro
     timeout: Duration.minutes(1),
     ...props,
   });
+}
+
+/** The table "Leases" of a stack. */
+export function tableIn(stack: Stack, stream = false): LeaseTable {
+  const existing = stack.node.tryFindChild("Leases");
+  return existing instanceof LeaseTable ? existing : new LeaseTable(stack, "Leases", { stream });
+}
+
+/** A workflow on that table, which does nothing under the lock `import`, unless the test wants another. */
+export function workflowIn(
+  stack: Stack,
+  props: Partial<LeasedWorkflowProps> = {},
+  id = "Import",
+): LeasedWorkflow {
+  const work = props.work ?? new Pass(stack, `${id}Work`);
+  return new LeasedWorkflow(stack, id, { table: tableIn(stack), key: "import", ...props, work });
 }
 
 export interface Statement {

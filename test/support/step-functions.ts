@@ -21,6 +21,7 @@ import {
   type StateMachinesOptions,
 } from "../../tools/local/src/state-machines/state-machines.ts";
 import { definitionsIn } from "./definitions.ts";
+import { wakeAt } from "./stream-wakes.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 
@@ -173,22 +174,12 @@ export class StepFunctions {
     return this.#table.peek(leaseItemKey(key));
   }
 
-  async waiters(): Promise<readonly Item[]> {
-    const request = {
-      filter: "begins_with(#sk, :waiter)",
-      names: { "#sk": "sk" },
-      values: { ":waiter": "waiter#" },
-    };
-    const call = { signal: new AbortController().signal, isCurrent: () => true };
-    return (await this.store.scan(request, call)).items;
-  }
-
-  /** What the stream and the waking function do: the longest waiter of a released lock goes on. */
-  async wake(): Promise<void> {
-    const waiters = [...(await this.waiters())].sort((a, b) => (String(a.sk) < String(b.sk) ? -1 : 1));
-    waiters.some(({ taskToken }) => {
+  /** Does what the stream and the waking function do when a lock was released. */
+  async wake(key: string): Promise<void> {
+    const after = { ...leaseItemKey(key) };
+    await wakeAt(this.store, [{ before: { ...after, token: "released" }, after }], (waiter) => {
       try {
-        this.machines.sendTaskSuccess(String(taskToken), {});
+        this.machines.sendTaskSuccess("taskToken" in waiter ? waiter.taskToken : "", {});
         return true;
       } catch {
         // This one is not waiting any more.
