@@ -229,7 +229,6 @@ export class LeasedWorkflow extends Construct {
         `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
       );
     }
-    checkPermits(given);
     checkRegion(this, table);
     checkSameTable("wakeup", wakeup, table);
     checkSameTable("heartbeat", given.heartbeat, table);
@@ -255,7 +254,7 @@ export class LeasedWorkflow extends Construct {
       once,
       permits: given.permits,
     };
-    checkPermitTimes(terms);
+    checkPermits(terms);
     this.lockKey = key;
     const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
@@ -321,7 +320,8 @@ export class LeasedWorkflow extends Construct {
   }
 }
 
-function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkflowProps): void {
+function checkPermits(terms: Omit<WorkflowTerms, "keeperArn" | "work">): void {
+  const { permits, whenHeld, once, leaseDurationMs, retentionMs } = terms;
   if (permits === undefined) return;
   if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostWorkflowPermits)) {
     throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostWorkflowPermits}`);
@@ -334,18 +334,13 @@ function checkPermits({ permits, whenHeld = "fail", once = false }: LeasedWorkfl
         "and start the execution again later",
     );
   }
-}
-
-/** Each lease sets the ttl of the semaphore's item, and that ttl has to outlast the other leases. */
-function checkPermitTimes({ permits, leaseDurationMs, retentionMs }: WorkflowTimes): void {
-  if (permits === undefined || leaseDurationMs <= 0.75 * retentionMs) return;
+  // Each lease sets the ttl of the semaphore's item, and that ttl has to outlast the other leases.
+  if (leaseDurationMs <= 0.75 * retentionMs) return;
   const most = Duration.millis(Math.floor(0.75 * retentionMs)).toHumanString();
   throw new Error(
     `leaseDuration is ${Duration.millis(leaseDurationMs).toHumanString()} beside permits: choose at most ${most}, three quarters of the retention`,
   );
 }
-
-type WorkflowTimes = Pick<WorkflowTerms, "permits" | "leaseDurationMs" | "retentionMs">;
 
 function timeoutSeconds(timeout: Duration): number {
   return Math.ceil(checkedMs("timeout", timeout, Duration.seconds(1), aYear) / 1000);

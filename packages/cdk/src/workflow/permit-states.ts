@@ -22,7 +22,7 @@ import {
 } from "./permit-requests.ts";
 import { failure } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
-import { endedTooSoon, leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { endedTooSoon, leaseOf, letGo, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** The terms of a workflow that takes permits. */
 export type PermitWorkflowTerms = WorkflowTerms & PermitTerms;
@@ -31,7 +31,6 @@ const judged = own("judged");
 
 /** The states of a workflow with permits that differ from a lock's. */
 export function permitStates(terms: PermitWorkflowTerms): Record<string, State> {
-  const failed = catching("States.ALL", "Failed");
   return {
     SeeHolder: call("dynamodb:getItem", {
       Arguments: inspectPermitsArguments(terms),
@@ -53,21 +52,9 @@ export function permitStates(terms: PermitWorkflowTerms): Record<string, State> 
         catching("States.ALL", "Cancel", { Assign: failure }),
       ],
     }),
-    Cancel: call("dynamodb:updateItem", {
-      Arguments: cancelPermitArguments(terms),
-      Next: "Failed",
-      Catch: [catching(refused, "RevokeToken"), failed],
-    }),
-    RevokeToken: call("dynamodb:updateItem", {
-      Arguments: revokePermitArguments(terms),
-      Next: "Failed",
-      Catch: [catching(refused, "CancelLanded"), failed],
-    }),
-    CancelLanded: call("dynamodb:updateItem", {
-      Arguments: cancelPermitArguments(terms),
-      Next: "Failed",
-      Catch: [failed],
-    }),
+    Cancel: letGo(cancelPermitArguments(terms), catching(refused, "RevokeToken")),
+    RevokeToken: letGo(revokePermitArguments(terms), catching(refused, "CancelLanded")),
+    CancelLanded: letGo(cancelPermitArguments(terms)),
     Unreadable: fail(
       "LeaseItemError",
       jsonata(

@@ -57,7 +57,7 @@ import { type PermitWorkflowTerms, permitStates } from "./permit-states.ts";
 import { failure, failureAs, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
 import { assigning, leaseVariable, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { canWait, judgeHolder, waiting } from "./waiting-states.ts";
-import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, letGo, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** A keeper is ready in less than a second, unless Step Functions is slow. The lease is not renewed during this wait. */
 const longestKeeperStartSeconds = 60;
@@ -295,15 +295,6 @@ function wasLetGo(terms: WorkflowTerms): string {
 function told(part: "Error" | "Cause", otherwise: string): string {
   const field = `${own("failure")}.${part}`;
   return jsonata(`$exists(${field}) and ${field} != '' ? ${field} : ${literal(otherwise)}`);
-}
-
-/** Ends a lease before a failure. The execution reports that failure, whatever the result of the release. */
-function letGo(request: Json): State {
-  return call("dynamodb:updateItem", {
-    Arguments: request,
-    Next: "Failed",
-    Catch: [catching("States.ALL", "Failed")],
-  });
 }
 
 /** JSONata for a key in the construct's props; a CDK token also resolves to text. */

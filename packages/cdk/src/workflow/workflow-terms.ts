@@ -1,4 +1,4 @@
-import { type Json, jsonata } from "./asl.ts";
+import { call, catching, type Json, jsonata, type State } from "./asl.ts";
 import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
 import { permitHandle, permitParts } from "./permit-records.ts";
 import { assigning, leaseVariable, own, variablePrefix } from "./reserved-names.ts";
@@ -63,6 +63,19 @@ export function leaseOf(
       ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
     }),
   };
+}
+
+/**
+ * Ends a lease before a failure. The execution reports that failure, whatever the result of the release.
+ *
+ * @param answers what catches the errors that are answers
+ */
+export function letGo(request: Json, ...answers: readonly Json[]): State {
+  return call("dynamodb:updateItem", {
+    Arguments: request,
+    Next: "Failed",
+    Catch: [...answers, catching("States.ALL", "Failed")],
+  });
 }
 
 function lockParts(item: string): ReturnType<typeof permitParts> {
