@@ -47,30 +47,6 @@ describe("a state machine's own name", () => {
     );
   });
 
-  test("is known to the guard of redriven executions, which also serves the other workflows of the stack", () => {
-    const stack = newStack();
-    const named = workflowIn(stack, { stateMachineName });
-    const other = workflowIn(stack, {}, "Other");
-    expect(named.redriveGuard).toBe(other.redriveGuard);
-    const template = Template.fromStack(stack);
-    expect(
-      permitted(template, /^LeaseholdRedriveGuard/).filter((each) => /StopExecution/.test(each)),
-    ).toEqual([
-      expect.stringMatching(/^states:StopExecution .*:execution:leased-\w{10}-\*:\*$/),
-      `states:StopExecution ${states(`execution:${stateMachineName}:*`)}`,
-    ]);
-    const redriven = Object.values(template.findResources("AWS::Events::Rule"))
-      .map(({ Properties }) => Properties.EventPattern.detail)
-      .filter(({ redriveCount }) => redriveCount !== undefined);
-    expect(redriven.map(({ stateMachineArn }) => stateMachineArn)).toEqual(
-      expect.arrayContaining([
-        [{ prefix: expect.anything() }],
-        [stack.resolve(named.stateMachine.stateMachineArn)],
-      ]),
-    );
-    expect(redriven).toHaveLength(2);
-  });
-
   test("is what the schedule of a job may start, and nothing else", () => {
     const stack = newStack();
     const workflow = workflowIn(stack, { stateMachineName });

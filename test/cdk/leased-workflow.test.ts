@@ -17,7 +17,15 @@ import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundledHandlers, bundleSource } from "../../packages/cdk/wake/bundle.ts";
 import { compileFilters } from "../../tools/local/src/streams/filter.ts";
-import { functionIn, newStack, permitted, statementsIn, tableIn, workflowIn } from "../support/constructs.ts";
+import {
+  functionIn,
+  newStack,
+  permitted,
+  statementsIn,
+  tableIn,
+  textOf,
+  workflowIn,
+} from "../support/constructs.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineIn } from "../support/jobs.ts";
 
@@ -134,49 +142,52 @@ describe("a leased workflow", () => {
     }
   });
 
-  it("has itself stopped when it is redriven, by one machine for the whole stack", () => {
+  it("has itself stopped when it is redriven, by one machine for the whole stack, also under a name of its own", () => {
     const stack = newStack({});
     for (const id of ["One", "Two"]) workflowIn(stack, {}, id);
+    workflowIn(stack, { stateMachineName: "acme" }, "Named");
     const template = Template.fromStack(stack);
-    const machines = template.findResources("AWS::StepFunctions::StateMachine");
-    const [guard, ...more] = Object.keys(machines).filter((id) => id.includes("RedriveGuard"));
-    const rules = Object.values(template.findResources("AWS::Events::Rule")).filter(({ Properties }) =>
-      Properties.EventPattern.detail.status.includes("RUNNING"),
-    );
-    expect([rules.length, more]).toEqual([1, []]);
-    const { EventPattern, Targets } = rules[0]?.Properties ?? {};
-    expect(Targets).toEqual([
-      expect.objectContaining({
-        Arn: { Ref: guard },
-        InputTransformer: {
-          InputPathsMap: { "detail-executionArn": "$.detail.executionArn" },
-          InputTemplate: '{"execution":<detail-executionArn>}',
-        },
-      }),
-    ]);
-    const pattern = JSON.stringify(EventPattern);
-    const passes = compileFilters([
-      JSON.parse(pattern.replace(/\{"Fn::Join":.*?(:leased-\w+-)"\]\]\}/, '"arn$1"')),
-    ]);
-    const names = Object.values(machines).flatMap(({ Properties }) => Properties.StateMachineName ?? []);
-    expect(names).toHaveLength(2);
+    const machines = Object.entries(template.findResources("AWS::StepFunctions::StateMachine"));
+    const [guard, ...more] = machines.map(([id]) => id).filter((id) => id.includes("RedriveGuard"));
+    const rules = Object.values(template.findResources("AWS::Events::Rule"))
+      .map(({ Properties }) => Properties)
+      .filter(({ EventPattern }) => EventPattern.detail.status.includes("RUNNING"));
+    expect([rules.length, more]).toEqual([2, []]);
+    for (const { Targets } of rules)
+      expect(Targets).toEqual([
+        expect.objectContaining({
+          Arn: { Ref: guard },
+          InputTransformer: {
+            InputPathsMap: { "detail-executionArn": "$.detail.executionArn" },
+            InputTemplate: '{"execution":<detail-executionArn>}',
+          },
+        }),
+      ]);
+    const passes = compileFilters(rules.map(({ EventPattern }) => JSON.parse(textOf(EventPattern))));
     const hears = (detail: object): boolean =>
       passes({
         source: "aws.states",
         "detail-type": "Step Functions Execution Status Change",
-        detail: { stateMachineArn: `arn:${names[0]}`, status: "RUNNING", redriveCount: 1, ...detail },
+        detail: { status: "RUNNING", redriveCount: 1, ...detail },
       });
-    expect(names.map((name) => hears({ stateMachineArn: `arn:${name}` }))).toEqual([true, true]);
-    for (const other of [
-      { redriveCount: 0 },
-      { status: "ABORTED" },
-      { stateMachineArn: "arn:leased-0123456789-Other" },
-    ])
-      expect(hears(other)).toBe(false);
-    const stops = permitted(template, /^LeaseholdRedriveGuardStateMachineRole/).filter((text) =>
-      text.startsWith("states:"),
+    const arnOf = (name: string): string =>
+      `arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:stateMachine:${name}`;
+    const arns = machines.flatMap(([id, { Properties }]) => {
+      const name: string | undefined = Properties.StateMachineName;
+      return name === undefined ? [] : [name === "acme" ? `<${id}>` : arnOf(name)];
+    });
+    expect(arns.map((stateMachineArn) => hears({ stateMachineArn }))).toEqual([true, true, true]);
+    expect(hears({ stateMachineArn: arnOf("leased-0123456789-Other") })).toBe(false);
+    for (const stateMachineArn of arns) {
+      expect(hears({ stateMachineArn, redriveCount: 0 })).toBe(false);
+      expect(hears({ stateMachineArn, status: "ABORTED" })).toBe(false);
+    }
+    expect(allowed(template, /^LeaseholdRedriveGuardStateMachineRole/)).toEqual(
+      matching(
+        "^states:StopExecution [^*]*:execution:leased-\\w{10}-\\*:\\*$",
+        "^states:StopExecution .*:execution:acme:\\*$",
+      ),
     );
-    expect(stops).toEqual(matching("^states:StopExecution [^*]*:execution:leased-\\w{10}-\\*:\\*$"));
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([

@@ -111,15 +111,24 @@ function templateOf(props: Partial<SingletonJobProps>, target: MakeTarget): Temp
 
 const aFunction = lockedFunction();
 
-/** Defines the state machines of a job of the target as AWS would. */
+/** Makes each start of the work fail. */
+function failWith(error: string, cause?: string): void {
+  runsFor = () => {
+    throw new StatesError(error, cause);
+  };
+}
+
+/** Defines the state machines of a job of the target as AWS would; what it gives starts a run, and lets time pass. */
 function define(
   props: Partial<SingletonJobProps> = {},
   target: MakeTarget = aFunction,
-): (scheduledTime?: number) => string {
+): (forMs?: number, scheduledTime?: number) => Promise<string> {
   const stateMachineArn = steps.deploy(templateOf(props, target))("JobWorkflowStateMachine");
-  return (scheduledTime = clock.now()) => {
+  return async (forMs = 0, scheduledTime = clock.now()) => {
     const input = { job: "report", scheduledTime: new Date(scheduledTime).toISOString(), input: { day: 1 } };
-    return steps.machines.start({ stateMachineArn, input }).executionArn;
+    const { executionArn } = steps.machines.start({ stateMachineArn, input });
+    await clock.advance(forMs);
+    return executionArn;
   };
 }
 
@@ -156,14 +165,12 @@ describe.each<[string, MakeTarget, MakeTarget]>([
       expect(isHeld()).toBe(true);
       return 50 * second;
     };
-    const run = start();
-    await clock.advance(minute);
+    const run = await start(minute);
     expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: { number: 1 } });
     expect(tokenOf(starts[0])).toBe(steps.lease(key)?.fence);
     expect(isHeld()).toBe(false);
 
-    const again = start(startTime);
-    await clock.advance(minute);
+    const again = await start(minute, startTime);
     expect(outcome(again)).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, reason: "done" } });
     expect(starts).toHaveLength(1);
   });
@@ -172,19 +179,15 @@ describe.each<[string, MakeTarget, MakeTarget]>([
     "is repeated under the same lease when it fails with %s; then the run fails so, and frees lock and slot",
     async (error) => {
       const start = define({}, repeated);
-      runsFor = () => {
-        throw new StatesError(error, "no luck");
-      };
-      const run = start();
-      await clock.advance(2 * minute);
+      failWith(error, "no luck");
+      const run = await start(2 * minute);
       expect(outcome(run)).toMatchObject({ status: "FAILED", error, cause: "no luck" });
       expect(starts).toHaveLength(4);
       expect(new Set(starts.map(tokenOf)).size).toBe(1);
       expect(isHeld()).toBe(false);
 
       runsFor = () => second;
-      const next = start(startTime);
-      await clock.advance(minute);
+      const next = await start(minute, startTime);
       expect(outcome(next).output).toEqual({ number: 5 });
     },
   );
@@ -195,11 +198,7 @@ describe.each<[string, MakeTarget, MakeTarget]>([
       expect(atWork).toBe(0);
       return minute;
     };
-    const runs = [start()];
-    await clock.advance(second);
-    runs.push(start());
-    await clock.advance(second);
-    runs.push(start());
+    const runs = [await start(second), await start(second), await start()];
     await pass(4 * minute);
     expect(runs.map((run) => outcome(run).output)).toEqual([{ number: 1 }, { number: 2 }, { number: 3 }]);
   });
@@ -211,9 +210,8 @@ describe.each<[string, MakeTarget, MakeTarget]>([
       expect(atWork).toBe(0);
       return number === 1 ? 55 * second : second;
     };
-    const replaced = start();
-    await clock.advance(5 * second);
-    const run = start();
+    const replaced = await start(5 * second);
+    const run = await start();
     await pass(5 * minute);
     expect(outcome(replaced).status).toBe("ABORTED");
     expect(outcome(run).output).toEqual({ number: 2 });
@@ -229,8 +227,7 @@ describe.each<[string, MakeTarget, MakeTarget]>([
         calls += 1;
         return { Payload: "x".repeat(300_000) };
       });
-    const run = start();
-    await clock.advance(second);
+    const run = await start(second);
     const error = expect.stringMatching(/^(Function|Task)AnswerTooLargeError$/);
     expect(outcome(run)).toMatchObject({ status: "FAILED", error });
     expect([calls, isHeld()]).toEqual([1, false]);
@@ -298,8 +295,7 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
       if (number <= 8) throw new StatesError(noRoom[number % 2] ?? "");
       return second;
     };
-    const run = start();
-    await clock.advance(0);
+    const run = await start(0);
     await clock.advance(20 * minute);
     expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: { number: 9 } });
     expect(starts[0]?.args).toMatchObject(args);
@@ -307,11 +303,8 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
 
   it("is not started any more once a run that finds no room is too old to be worth it", async () => {
     const start = define({ maxEventAge: Duration.minutes(5) }, target);
-    runsFor = () => {
-      throw new StatesError(String(noRoom[0]), "Rate exceeded");
-    };
-    const run = start();
-    await clock.advance(10 * minute);
+    failWith(String(noRoom[0]), "Rate exceeded");
+    const run = await start(10 * minute);
     expect(outcome(run)).toMatchObject({ status: "FAILED", error: noRoom[0] });
     const last = starts.at(-1)?.at ?? 0;
     expect(last).toBeGreaterThanOrEqual(5 * minute);
@@ -326,11 +319,9 @@ describe.each<[string, MakeTarget, readonly string[], object]>([
       return number === 1 ? 55 * second : second;
     };
     stopsIn = 2 * minute;
-    const run = start();
-    await clock.advance(20 * second);
+    const run = await start(20 * second);
     await breakLease();
-    const next = start();
-    await clock.advance(25 * second);
+    const next = await start(25 * second);
     expect(outcome(run)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
     expect(starts).toMatchObject([{ stopped: kind !== "a function" }]);
     await clock.advance(4 * minute);
@@ -343,13 +334,11 @@ describe("a task of ECS", () => {
     const start = define({ once: false }, ecsTask({ timeout: Duration.minutes(10) }));
     runsFor = (number) => (number === 1 ? 24 * 60 * minute : second);
     stopsIn = 2 * minute;
-    const run = start();
-    await clock.advance(10 * minute + second);
+    const run = await start(10 * minute + second);
     expect(outcome(run)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
     expect(starts).toMatchObject([{ stopped: true }]);
     expect(isHeld()).toBe(false);
-    const next = start();
-    await clock.advance(2 * minute + 58 * second);
+    const next = await start(2 * minute + 58 * second);
     expect(starts).toHaveLength(1);
     await clock.advance(minute);
     expect(outcome(next).output).toEqual({ number: 2 });
@@ -357,11 +346,8 @@ describe("a task of ECS", () => {
 
   it("may run when the answer to its start is lost, so it is not repeated and the lock is held for its time", async () => {
     const start = define({}, ecsTask({ timeout: Duration.minutes(10) }));
-    runsFor = () => {
-      throw new StatesError("ECS.SdkClientException", "connection reset");
-    };
-    const run = start();
-    await clock.advance(13 * minute - second);
+    failWith("ECS.SdkClientException", "connection reset");
+    const run = await start(13 * minute - second);
     expect(isHeld()).toBe(true);
     await clock.advance(5 * second);
     expect(isHeld()).toBe(false);
@@ -392,11 +378,8 @@ describe("a function", () => {
     "may still run after %s: it is called again only once it must have ended, the lock being held",
     async (error) => {
       const start = define();
-      runsFor = () => {
-        throw new StatesError(error, "connection reset");
-      };
-      const run = start();
-      await clock.advance(0);
+      failWith(error, "connection reset");
+      const run = await start(0);
       // Its timeout of a minute, and a minute for a start that is late; then twice as long, and again.
       const calls = [0, 2, 6, 14].map((minutes) => minutes * minute);
       expect(await pass(16 * minute - second)).toBe(0);
@@ -410,8 +393,7 @@ describe("a function", () => {
   it("whose answer never comes is given up on when it must have ended", async () => {
     const start = define({}, lockedFunction({ retryAttempts: 0 }));
     runsFor = () => 24 * 60 * minute;
-    const run = start();
-    await clock.advance(10 * minute);
+    const run = await start(10 * minute);
     expect(outcome(run)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
     expect(isHeld()).toBe(false);
   });
@@ -419,8 +401,7 @@ describe("a function", () => {
   it("has done its work where its result is longer than an execution may give", async () => {
     const start = define();
     steps.resources.set("lambda:invoke", () => ({ Payload: "€".repeat(80_000) }));
-    const run = start();
-    await clock.advance(minute);
+    const run = await start(minute);
     expect(outcome(run)).toMatchObject({
       status: "SUCCEEDED",
       output: { omitted: "what the function returned is too long to be kept" },
@@ -430,8 +411,7 @@ describe("a function", () => {
   it.each([null, "", [], ["one"]])("may return %j", async (Payload) => {
     const start = define();
     steps.resources.set("lambda:invoke", () => ({ Payload }));
-    const run = start();
-    await clock.advance(second);
+    const run = await start(second);
     expect(outcome(run).status).toBe("SUCCEEDED");
   });
 
@@ -444,18 +424,14 @@ describe("a function", () => {
       if (number === 3) throw new StatesError("OutOfStock");
       return 0;
     };
-    start();
-    await clock.advance(second);
-    const late = start();
-    await clock.advance(second);
+    await start(second);
+    const late = await start(second);
     expect(outcome(late).output).toMatchObject({ skipped: true, reason: "held" });
     await clock.advance(40 * second);
-    const next = start();
-    await clock.advance(second);
+    const next = await start(second);
     expect(outcome(next).output).toEqual({ number: 2 });
     await clock.advance(minute);
-    const failing = start();
-    await clock.advance(second);
+    const failing = await start(second);
     expect([outcome(failing).error, isHeld()]).toEqual(["OutOfStock", false]);
   });
 
@@ -463,21 +439,18 @@ describe("a function", () => {
     const start = define({ lockAtMostFor: Duration.seconds(30), once: false });
     runsFor = (number) => (number === 1 ? 50 * second : second);
     for (let times = 0; times < 3; times += 1) {
-      const run = start();
-      await clock.advance(5 * second);
+      const run = await start(5 * second);
       steps.machines.stop(run);
       // The keeper need not look at every beat.
       while (isHeld()) await clock.advance(second);
     }
-    const run = start();
-    await clock.advance(0);
+    const run = await start(0);
     expect(await pass(minute)).toBe(0);
     expect(starts).toHaveLength(1);
     await clock.advance(2 * minute);
     expect(outcome(run).output).toEqual({ number: 2 });
     expect(starts[1]?.args).toMatchObject({ job: "report", input: { day: 1 } });
-    const after = start();
-    await clock.advance(2 * second);
+    const after = await start(2 * second);
     expect(outcome(after).output).toEqual({ number: 3 });
   });
 
@@ -488,8 +461,7 @@ describe("a function", () => {
       const later = { key, fencingToken: Number.MAX_SAFE_INTEGER, now: clock.now(), retentionMs: 0 };
       expect(write(takeOverCalls(later).request()).applied).toBe(true);
     });
-    const run = start();
-    await clock.advance(3 * minute);
+    const run = await start(3 * minute);
     expect(outcome(run)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
     expect(starts).toEqual([]);
   });
@@ -501,8 +473,7 @@ describe("a function", () => {
       throw new StatesError("DynamoDb.SdkClientException", "the answer was lost");
     });
     for (const number of [1, 2]) {
-      const run = start();
-      await clock.advance(30 * second);
+      const run = await start(30 * second);
       expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: { number } });
     }
   });
@@ -514,13 +485,11 @@ describe("a function", () => {
       ecsTask({ timeout: Duration.days(30) }),
     );
     runsFor = () => 20 * day;
-    const run = start();
-    await clock.advance(10 * day);
+    const run = await start(10 * day);
     steps.store.collectGarbage(clock.now());
     steps.machines.stop(run);
     while (isHeld()) await clock.advance(60 * minute);
-    start();
-    await clock.advance(minute);
+    await start(minute);
     expect(starts).toHaveLength(1);
     await clock.advance(3 * minute);
     expect(starts).toHaveLength(2);
@@ -532,8 +501,7 @@ describe("a function", () => {
       steps.fail("dynamodb:updateItem", 4);
       return 0;
     };
-    const run = start();
-    await clock.advance(minute);
+    const run = await start(minute);
     expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: { number: 1 } });
   });
 });
@@ -542,10 +510,9 @@ describe("a function behind the permits of a job", () => {
   it("is called by as many runs at once as there are permits, each with 3 writes, and the next one skips", async () => {
     runsFor = () => 4 * second;
     const start = define({ permits: 2, once: false });
-    const runs = [start(), start()];
+    const runs = [await start(), await start()];
     await clock.advance(second);
-    const three = start();
-    await clock.advance(second);
+    const three = await start(second);
     expect(starts).toHaveLength(2);
     expect(outcome(three)).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, reason: "held" } });
     const client = new Semaphore(other, key, { permits: 2 });
@@ -560,10 +527,8 @@ describe("a function behind the permits of a job", () => {
   });
 
   it("that may run on after Lambda's answer was lost keeps its permit until it must have ended", async () => {
-    runsFor = () => {
-      throw new StatesError("Lambda.SdkClientException", "the answer was lost");
-    };
-    const run = define({ permits: 1, once: false })();
+    failWith("Lambda.SdkClientException", "the answer was lost");
+    const run = await define({ permits: 1, once: false })();
     const taken = (): unknown => steps.store.peek({ pk: key, sk: "semaphore" })?.permits;
     for (let passed = 0; outcome(run).status === "RUNNING"; passed += 10 * second) {
       if (passed > 0) expect(taken()).toBe(1);

@@ -16,8 +16,7 @@ import {
 import { describe, expect, it } from "vitest";
 import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { newStack, statementsIn, workflowIn } from "../support/constructs.ts";
-import { definitionsIn, problemsIn } from "../support/definitions.ts";
-import { bench } from "../support/state-machines.ts";
+import { problemsIn } from "../support/definitions.ts";
 import { StepFunctions } from "../support/step-functions.ts";
 
 interface Parts {
@@ -51,8 +50,12 @@ function machinesOf(template: Template) {
     clock,
     client,
     steps,
-    start: (input: unknown = {}): string =>
-      steps.machines.start({ stateMachineArn: outer, input }).executionArn,
+    /** Starts the outer machine, and lets it run for a while. */
+    async start(forMs: number, input: unknown = {}): Promise<string> {
+      const { executionArn } = steps.machines.start({ stateMachineArn: outer, input });
+      await clock.advance(forMs);
+      return executionArn;
+    },
     describe: (arn: string) => steps.machines.describe(arn),
     children: () => steps.machines.executions(child),
   };
@@ -73,7 +76,7 @@ describe("a leased workflow as a state of another machine", () => {
   });
 
   it("gets the state's input, gives the work's output, and leaves the lock free", async () => {
-    const { clock, client, start, describe } = machinesOf(
+    const { client, start, describe } = machinesOf(
       templateOf({
         around: (stack, part) =>
           Pass.jsonata(stack, "Begin", { outputs: { day: 7 } })
@@ -81,8 +84,7 @@ describe("a leased workflow as a state of another machine", () => {
             .next(Pass.jsonata(stack, "Finish", { outputs: { all: "{% $states.input %}" } })),
       }),
     );
-    const execution = start();
-    await clock.advance(1_000);
+    const execution = await start(1_000);
     expect(describe(execution)).toMatchObject({
       status: "SUCCEEDED",
       output: { all: { fetched: { day: 7 } } },
@@ -92,9 +94,8 @@ describe("a leased workflow as a state of another machine", () => {
 
   it("lets the outer machine catch the work's error by its name", async () => {
     const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "OutOfStock");
-    const { clock, start, describe } = machinesOf(templateOf({ work: failingWork, around }));
-    const execution = start();
-    await clock.advance(1_000);
+    const { start, describe } = machinesOf(templateOf({ work: failingWork, around }));
+    const execution = await start(1_000);
     expect(describe(execution)).toMatchObject({
       status: "SUCCEEDED",
       output: { told: { Error: "OutOfStock", Cause: "no mugs" } },
@@ -106,8 +107,7 @@ describe("a leased workflow as a state of another machine", () => {
       part.addRetry({ errors: ["LeaseUnavailableError"], maxAttempts: 3 });
     const { clock, client, start, describe, children } = machinesOf(templateOf({ around }));
     const lease = await client.acquire("orders");
-    const execution = start({ day: 7 });
-    await clock.advance(500);
+    const execution = await start(500, { day: 7 });
     expect(children().map(({ status }) => status)).toEqual(["FAILED"]);
     await lease.release();
     await clock.advance(5_000);
@@ -118,8 +118,7 @@ describe("a leased workflow as a state of another machine", () => {
   it("fails as States.TaskFailed when its child is stopped without an error", async () => {
     const around = (stack: Stack, part: Parallel): IChainable => caught(stack, part, "States.TaskFailed");
     const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: longWork, around }));
-    const execution = start();
-    await clock.advance(60_000);
+    const execution = await start(60_000);
     steps.machines.stop(String(children()[0]?.executionArn), {});
     await clock.advance(0);
     expect(describe(execution)).toMatchObject({
@@ -133,18 +132,17 @@ describe("a leased workflow as a state of another machine", () => {
     ["is no JSON", "States.TaskFailed", "the child could not be stopped"],
     ["is of another error", "StepFunctions.AccessDenied", '{"Error":"OutOfStock"}'],
   ])("keeps an error whose cause %s", async (_, error, cause) => {
-    const definitions = Object.entries(definitionsIn(templateOf()));
-    const [, outer] = definitions.find(([id]) => id.startsWith("Outer")) ?? [];
-    const { machines, start } = bench(outer as object, async () => {
+    const { steps, start, describe } = machinesOf(templateOf());
+    steps.resources.set("states:startExecution.sync:2", () => {
       throw new StatesError(error, cause);
     });
-    expect(machines.describe(await start())).toMatchObject({ status: "FAILED", error, cause });
+    const execution = await start(0);
+    expect(describe(execution)).toMatchObject({ status: "FAILED", error, cause });
   });
 
   it("fails again with the same error, and does no work, when an outer execution that it has failed is redriven", async () => {
     const { clock, steps, start, describe, children } = machinesOf(templateOf({ work: failingWork }));
-    const execution = start();
-    await clock.advance(1_000);
+    const execution = await start(1_000);
     steps.machines.redrive(execution);
     await clock.advance(1_000);
     expect(describe(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock" });

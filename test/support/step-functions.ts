@@ -1,3 +1,4 @@
+import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import type { Clock, Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
@@ -23,7 +24,7 @@ import {
 import { definitionsIn } from "./definitions.ts";
 import { wakeAt } from "./stream-wakes.ts";
 
-type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
+type Wire = ReturnType<typeof marshall>;
 
 interface Write {
   readonly Key: Wire;
@@ -224,9 +225,9 @@ export class StepFunctions {
         return this.#update(args as Write);
       case "dynamodb:getItem": {
         const { Key, ProjectionExpression, ExpressionAttributeNames } = args as Write;
-        const item = this.#table.peek(plain(Key) as unknown as ItemKey);
+        const item = this.#table.peek(unmarshall(Key) as ItemKey);
         if (item === undefined) return {};
-        return { Item: wire(projected(item, ProjectionExpression, ExpressionAttributeNames)) };
+        return { Item: marshall(projected(item, ProjectionExpression, ExpressionAttributeNames)) };
       }
       case "dynamodb:transactWriteItems.waitForTaskToken":
         return this.#transact(args as { TransactItems: { ConditionCheck?: Write; Update?: Write }[] });
@@ -246,24 +247,24 @@ export class StepFunctions {
 
   #update(write: Write): unknown {
     const { applied, item } = this.#table.updateNow({
-      key: plain(write.Key) as unknown as ItemKey,
+      key: unmarshall(write.Key) as ItemKey,
       update: write.UpdateExpression ?? "",
       condition: write.ConditionExpression ?? "attribute_exists(#any) OR attribute_not_exists(#any)",
       names: {
         ...write.ExpressionAttributeNames,
         ...(write.ConditionExpression === undefined ? { "#any": "any" } : {}),
       },
-      values: plain(write.ExpressionAttributeValues ?? {}),
+      values: unmarshall(write.ExpressionAttributeValues ?? {}),
       returnsItem: true,
     });
     if (!applied) throw new StatesError("DynamoDb.ConditionalCheckFailedException", "refused");
     const { ReturnValues = "NONE", UpdateExpression = "", ExpressionAttributeNames } = write;
     if (ReturnValues === "NONE") return {};
-    if (ReturnValues === "ALL_NEW") return { Attributes: wire(item ?? {}) };
+    if (ReturnValues === "ALL_NEW") return { Attributes: marshall(item ?? {}) };
     const assigned = [...UpdateExpression.replace(/REMOVE.*/, "").matchAll(/(#\w+) =/g)].map(
       ([, name]) => name,
     );
-    return { Attributes: wire(projected(item ?? {}, assigned.join(", "), ExpressionAttributeNames)) };
+    return { Attributes: marshall(projected(item ?? {}, assigned.join(", "), ExpressionAttributeNames)) };
   }
 
   #transact({ TransactItems }: { TransactItems: { ConditionCheck?: Write; Update?: Write }[] }): unknown {
@@ -295,19 +296,4 @@ function projected(
   if (projection === undefined) return item;
   const wanted = projection.split(", ").map((placeholder) => names[placeholder]);
   return Object.fromEntries(Object.entries(item).filter(([name]) => wanted.includes(name)));
-}
-
-function plain(attributes: Wire): Item {
-  return Object.fromEntries(
-    Object.entries(attributes).map(([name, { S, N }]) => [name, S ?? Number(N)]),
-  ) as Item;
-}
-
-function wire(item: Item): Wire {
-  return Object.fromEntries(
-    Object.entries(item).map(([name, value]) => [
-      name,
-      typeof value === "number" ? { N: String(value) } : { S: value },
-    ]),
-  );
 }
