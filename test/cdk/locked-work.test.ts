@@ -168,6 +168,8 @@ describe.each<[string, MakeTarget, MakeTarget]>([
     const run = await start(minute);
     expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: { number: 1 } });
     expect(tokenOf(starts[0])).toBe(steps.lease(key)?.fence);
+    const told = ["fencingToken", "input", "job", "scheduledTime"];
+    if (kind === "a function") expect(Object.keys(starts[0]?.args).sort()).toEqual(told);
     expect(isHeld()).toBe(false);
 
     const again = await start(minute, startTime);
