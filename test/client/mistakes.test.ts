@@ -76,7 +76,10 @@ beforeEach(() => {
   client = makeClient("a");
 });
 
-describe("a mistake in the program that a heartbeat meets", () => {
+describe.each([
+  ["by itself", undefined],
+  ["together with others", together()],
+] as const)("a mistake in the program that a heartbeat meets, whose lease is renewed %s,", (_, renewals) => {
   it.each<[string, () => Error]>([
     [
       "in the store",
@@ -106,6 +109,7 @@ describe("a mistake in the program that a heartbeat meets", () => {
       },
     ],
   ])("%s ends the lease at once, with the mistake as its cause", async (_where, plant) => {
+    if (renewals) client = makeClient("a", { renewals });
     const lease = await client.acquire("k", { heartbeat: true });
     const { signal } = lease;
     const mistake = plant();
@@ -120,17 +124,15 @@ describe("a mistake in the program that a heartbeat meets", () => {
     ]);
     expect(clock.pending).toBe(0);
   });
+});
 
-  it("ends each of the leases that travel together", async () => {
-    client = makeClient("a", { renewals: together() });
-    const leases = await Promise.all(
-      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
-    );
-    store.breaks = (method) => method === "updateMany";
-    await clock.advance(leaseDurationMs / 3);
-    for (const { signal } of leases) expect(signal.reason?.cause).toBe(store.mistake);
-    expect(errors()).toEqual(leases.map(() => ["renew", store.mistake]));
-  });
+it("a mistake in the program that a shared renewal meets ends each of its leases", async () => {
+  client = makeClient("a", { renewals: together() });
+  const leases = await Promise.all(["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })));
+  store.breaks = (method) => method === "updateMany";
+  await clock.advance(leaseDurationMs / 3);
+  for (const { signal } of leases) expect(signal.reason?.cause).toBe(store.mistake);
+  expect(errors()).toEqual(leases.map(() => ["renew", store.mistake]));
 });
 
 describe("a mistake in what a call leaves to the background is published", () => {
