@@ -32,9 +32,11 @@ describe.skipIf(missingHistory)("beside the last release", { tags: ["long"] }, (
     [, last = present] = besideRelease(bundle).releases;
   });
 
-  it("whose items are kept, for every later release to read", async () => {
-    const items = JSON.stringify(await itemsWrittenBy(last), undefined, 2);
-    await expect(`${items}\n`).toMatchFileSnapshot(join(folder, `${bundle.version}.json`));
+  it("whose items are kept, for every later release to read, where no earlier one has written the same", async () => {
+    const items = `${JSON.stringify(await itemsWrittenBy(last), undefined, 2)}\n`;
+    const kept = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
+    if (!kept.includes(items))
+      await expect(items).toMatchFileSnapshot(join(folder, `${bundle.version}.json`));
   });
 
   it("which uses the items of now, where a program is rolled back", async () => {
