@@ -1,6 +1,5 @@
 import {
   DeleteItemCommand,
-  GetItemCommand,
   PutItemCommand,
   TransactWriteItemsCommand,
   UpdateItemCommand,
@@ -13,7 +12,8 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
-import type { CommandValues, Fence, Lease, LeaseConditionCheck } from "@leasehold/client";
+import { marshall } from "@aws-sdk/util-dynamodb";
+import type { Fence, Lease, LeaseConditionCheck } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { adminOf } from "../support/admin.ts";
 import { makeTable } from "../support/table.ts";
@@ -29,88 +29,45 @@ afterAll(() => {
   items.close();
 });
 
-/** The same writes in the two forms in which the SDK takes them. */
+/** What the two clients of the SDK differ in: their commands, and the form of their values. */
 const forms = {
   DynamoDBClient: {
     dynamodb: table.dynamodb,
-    put: (id: string, text: string, { attributes, ConditionExpression, ...rest }: Fence) => {
-      const { UpdateExpression: _, ...values } = rest;
-      const Item = { ...keyOf(id), text: { S: text }, ...attributes };
-      return table.dynamodb.send(new PutItemCommand({ TableName, Item, ConditionExpression, ...values }));
-    },
-    update: (id: string, text: string, fence: Fence) =>
-      table.dynamodb.send(
-        new UpdateItemCommand({
-          TableName,
-          Key: keyOf(id),
-          UpdateExpression: `${fence.UpdateExpression}, #text = :text`,
-          ConditionExpression: fence.ConditionExpression,
-          ExpressionAttributeNames: { ...fence.ExpressionAttributeNames, "#text": "text" },
-          ExpressionAttributeValues: { ...fence.ExpressionAttributeValues, ":text": { S: text } },
-        }),
-      ),
-    remove: (
-      id: string,
-      { ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues }: Fence,
-    ) =>
-      table.dynamodb.send(
-        new DeleteItemCommand({
-          TableName,
-          Key: keyOf(id),
-          ConditionExpression,
-          ExpressionAttributeNames,
-          ExpressionAttributeValues,
-        }),
-      ),
-    transact: (id: string, text: string, check: LeaseConditionCheck) =>
-      table.dynamodb.send(
-        new TransactWriteItemsCommand({
-          TransactItems: [check, { Put: { TableName, Item: { ...keyOf(id), text: { S: text } } } }],
-        }),
-      ),
+    commands: [PutItemCommand, UpdateItemCommand, DeleteItemCommand, TransactWriteItemsCommand],
+    values: marshall,
   },
   DynamoDBDocumentClient: {
     dynamodb: documents,
-    put: (id: string, text: string, { attributes, ConditionExpression, ...rest }: Fence) => {
-      const { UpdateExpression: _, ...values } = rest;
-      const Item = { pk: id, sk: "item", text, ...attributes };
-      return documents.send(new PutCommand({ TableName, Item, ConditionExpression, ...values }));
-    },
-    update: (id: string, text: string, fence: Fence) =>
-      documents.send(
-        new UpdateCommand({
-          TableName,
-          Key: { pk: id, sk: "item" },
-          UpdateExpression: `${fence.UpdateExpression}, #text = :text`,
-          ConditionExpression: fence.ConditionExpression,
-          ExpressionAttributeNames: { ...fence.ExpressionAttributeNames, "#text": "text" },
-          ExpressionAttributeValues: { ...fence.ExpressionAttributeValues, ":text": text },
-        }),
-      ),
-    remove: (
-      id: string,
-      { ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues }: Fence,
-    ) =>
-      documents.send(
-        new DeleteCommand({
-          TableName,
-          Key: { pk: id, sk: "item" },
-          ConditionExpression,
-          ExpressionAttributeNames,
-          ExpressionAttributeValues,
-        }),
-      ),
-    transact: (id: string, text: string, check: LeaseConditionCheck) =>
-      documents.send(
-        new TransactWriteCommand({
-          TransactItems: [check, { Put: { TableName, Item: { pk: id, sk: "item", text } } }],
-        }),
-      ),
+    commands: [PutCommand, UpdateCommand, DeleteCommand, TransactWriteCommand],
+    values: (item: object) => item,
   },
-};
+} as const;
 
-function keyOf(id: string): CommandValues {
-  return { pk: { S: id }, sk: { S: "item" } };
+/** The same writes through either. */
+function writesOf({ dynamodb, commands, values }: (typeof forms)[keyof typeof forms]) {
+  const [Put, Update, Delete, Transact] = commands;
+  const keyOf = (id: string) => ({ pk: id, sk: "item" });
+  // The commands of a form take its values: the types do not tell that the two belong together.
+  const client = dynamodb as { send(command: object): Promise<unknown> };
+  const send = (Command: new (input: never) => object, input: object) =>
+    client.send(new Command(input as never));
+  return {
+    put: (id: string, text: string, { attributes, UpdateExpression: _, ...fence }: Fence) =>
+      send(Put, { TableName, Item: { ...values({ ...keyOf(id), text }), ...attributes }, ...fence }),
+    update: (id: string, text: string, { attributes: _, ...fence }: Fence) =>
+      send(Update, {
+        ...{ TableName, Key: values(keyOf(id)), ...fence },
+        UpdateExpression: `${fence.UpdateExpression}, #text = :text`,
+        ExpressionAttributeNames: { ...fence.ExpressionAttributeNames, "#text": "text" },
+        ExpressionAttributeValues: { ...fence.ExpressionAttributeValues, ...values({ ":text": text }) },
+      }),
+    remove: (id: string, { attributes: _, UpdateExpression: __, ...fence }: Fence) =>
+      send(Delete, { TableName, Key: values(keyOf(id)), ...fence }),
+    transact: (id: string, text: string, check: LeaseConditionCheck) =>
+      send(Transact, {
+        TransactItems: [check, { Put: { TableName, Item: values({ ...keyOf(id), text }) } }],
+      }),
+  };
 }
 
 async function read(id: string): Promise<Record<string, unknown> | undefined> {
@@ -123,8 +80,8 @@ async function read(id: string): Promise<Record<string, unknown> | undefined> {
 const refused = { name: "ConditionalCheckFailedException" };
 
 describe.each(["DynamoDBClient", "DynamoDBDocumentClient"] as const)("through a %s", (form) => {
-  const { dynamodb, put, update, remove, transact } = forms[form];
-  const client = table.client({ dynamodb });
+  const { put, update, remove, transact } = writesOf(forms[form]);
+  const client = table.client({ dynamodb: forms[form].dynamodb });
   /** Was broken, and does not know. */
   let stale: Lease;
   let current: Lease;
@@ -176,12 +133,8 @@ describe.each(["DynamoDBClient", "DynamoDBDocumentClient"] as const)("through a 
 
 test("the form of the values can be asked for, whatever client the leases go through", async () => {
   const lease = await table.client({ dynamodb: documents }).acquire(table.newKey());
-  await forms.DynamoDBClient.put(lease.key, "first", lease.fence({ format: "attributeValue" }));
-  await forms.DynamoDBClient.transact(
-    lease.key,
-    "second",
-    lease.conditionCheck({ format: "attributeValue" }),
-  );
-  const { Item } = await table.dynamodb.send(new GetItemCommand({ TableName, Key: keyOf(lease.key) }));
-  expect(Item).toMatchObject({ text: { S: "second" } });
+  const { put, transact } = writesOf(forms.DynamoDBClient);
+  await put(lease.key, "first", lease.fence({ format: "attributeValue" }));
+  await transact(lease.key, "second", lease.conditionCheck({ format: "attributeValue" }));
+  expect(await read(lease.key)).toMatchObject({ text: "second" });
 });
