@@ -4,33 +4,14 @@ import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { fairLockContract } from "../contract/fair-lock-contract.ts";
-import { groupContract } from "../contract/group-contract.ts";
-import { jobRunsContract } from "../contract/job-runs-contract.ts";
-import { leaderContract } from "../contract/leader-contract.ts";
 import { operatorContract } from "../contract/operator-contract.ts";
-import { readWriteContract } from "../contract/read-write-contract.ts";
-import { semaphoreContract } from "../contract/semaphore-contract.ts";
-import { serialTasksContract } from "../contract/serial-tasks-contract.ts";
-import { singleFlightContract } from "../contract/single-flight-contract.ts";
-import { tasksContract } from "../contract/tasks-contract.ts";
+import { primitiveContracts } from "../support/contracts.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { op, startProxy } from "../support/proxy.ts";
 import { failWith, loseAnswer } from "../support/proxy-behaviours.ts";
 import { makeTable, sdkClient, type TestTable } from "../support/table.ts";
 
-const contracts = {
-  operators: operatorContract,
-  elections: leaderContract,
-  "fair locks": fairLockContract,
-  groups: groupContract,
-  semaphores: semaphoreContract,
-  "read-write locks": readWriteContract,
-  "the two levels of single flight": singleFlightContract,
-  "job runs": jobRunsContract,
-  tasks: tasksContract,
-  "tasks with serial keys": serialTasksContract,
-} as const;
+const contracts = { ...primitiveContracts, operator: operatorContract };
 
 describe.each(Object.entries(contracts))("%s on an engine", (_, contract) => {
   let engine: EnginePlace;

@@ -1,12 +1,16 @@
 /** Runs the contracts in a process of its own, and tells the parent of each as it ends. Ends with its parent. */
-import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type CliOptions, createVitest, type Reporter, type TestModule } from "vitest/node";
+import { createVitest, type Reporter, type TestModule } from "vitest/node";
 import { type Check, seconds } from "../check.ts";
+import type { ContractName } from "./contract.suite.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const conditions = ["leasehold-source"];
 const mostDetails = 5;
+const contracts: Readonly<Record<ContractName, true>> = {
+  ...{ lease: true, store: true, election: true, "fair lock": true, group: true, semaphore: true },
+  ...{ "read-write lock": true, "single flight": true, "job runs": true, tasks: true, "serial tasks": true },
+};
 
 const told: Promise<void>[] = [];
 const reporter: Reporter = {
@@ -25,7 +29,7 @@ function checkOf(module: TestModule): Check {
   ];
   const dropped = problems.length - mostDetails;
   return {
-    name: `contract ${basename(module.moduleId).split(".")[0]}`,
+    name: `contract ${module.project.name}`,
     promised: "every test holds",
     measured: `${passed.length} of ${tests.length}, ${seconds(module.diagnostic().duration)}`,
     holds: tests.length > 0 && problems.length === 0 && passed.length === tests.length,
@@ -34,21 +38,26 @@ function checkOf(module: TestModule): Check {
 }
 
 process.on("disconnect", () => process.exit(1));
-const options: CliOptions = {
-  root,
-  config: false,
-  watch: false,
-  include: ["test/acceptance/contracts/*.suite.ts"],
-  reporters: [reporter],
-  pool: "threads",
-  maxWorkers: 4,
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
-};
-const vitest = await createVitest(options, {
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
-});
+const vitest = await createVitest(
+  { root, config: false, watch: false, reporters: [reporter], maxWorkers: 4 },
+  {
+    test: {
+      // A project for each contract: each is a file of its own then, and they run side by side.
+      projects: Object.keys(contracts).map((contract) => ({
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: {
+          name: contract,
+          include: ["test/acceptance/contracts/contract.suite.ts"],
+          provide: { contract: contract as ContractName },
+          pool: "threads",
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      })),
+    },
+  },
+);
 await vitest.start();
 await vitest.close();
 await Promise.all(told);

@@ -1,4 +1,0 @@
-import { fairLockContract } from "../../contract/fair-lock-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-fairLockContract(deployedPlace().place);

@@ -1,4 +1,0 @@
-import { groupContract } from "../../contract/group-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-groupContract(deployedPlace().place);

@@ -1,4 +1,0 @@
-import { jobRunsContract } from "../../contract/job-runs-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-jobRunsContract(deployedPlace().place);

@@ -1,4 +1,0 @@
-import { leaseContract } from "../../contract/lease-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-leaseContract(deployedPlace().place);

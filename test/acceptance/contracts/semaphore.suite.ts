@@ -1,4 +1,0 @@
-import { semaphoreContract } from "../../contract/semaphore-contract.ts";
-import { deployedPlace } from "./place.ts";
-
-semaphoreContract(deployedPlace().place);
