@@ -89,12 +89,14 @@ describe("the job that closes unpaid orders", () => {
     expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 15 });
   });
 
-  it("leaves an order alone that was closed in the meantime", async () => {
-    await using lease = await leasesOf("A").acquire(closeUnpaidOrdersKey);
+  it("leaves an order alone that was closed in the meantime, and says first that the lease is gone", async () => {
+    const lease = await leasesOf("A").acquire(closeUnpaidOrdersKey);
     const remainingMs = (): number => 60_000;
     for await (const first of orders.unpaid(now)) {
       expect(await orders.close(first, lease, remainingMs)).toBe("closed");
       expect(await orders.close(first, lease, remainingMs)).toBe("notOpen");
+      await lease.release();
+      expect(await orders.close(first, lease, remainingMs)).toBe("fencedOff");
       break;
     }
     const { closed, stock } = await readShop(documents, shopTable);

@@ -47,6 +47,16 @@ const refused = (most: number, estimatedWaitMs?: number): object => ({
 const absent = (ticket: string): object => ({ state: "absent", ticket });
 
 describe("the admission of tickets", () => {
+  test("of eight tickets that come at once one is served, three wait, four are refused", async () => {
+    const tickets = Array.from({ length: 8 }, (_, index) => `t${index}`);
+    const answers = (await Promise.all(tickets.map((name) => ask("enter", name)))) as { state: string }[];
+    expect(answers.map(({ state }) => state).sort()).toEqual([
+      ...["refused", "refused", "refused", "refused"],
+      ...["serving", "waiting", "waiting", "waiting"],
+    ]);
+    expect(answers).toContainEqual(refused(3));
+  });
+
   test("the desk calls the next, who is in service from then on, once however often it calls", async () => {
     for (const name of ["a", "b", "c"]) await ask("enter", name);
     expect(await ask("next", "a")).toEqual({ serving: "b", waiting: 1 });

@@ -15,6 +15,7 @@ import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 const hourMs = 3_600_000;
+const minuteMs = 60_000;
 const nothing = { succeeded: 0, failed: 0, parked: 0, putBack: 0, lost: 0, isUnfinished: false, drained: 0 };
 let system: SystemTables;
 /** The leases of the sets, in the time of the test's clock. */
@@ -119,6 +120,17 @@ describe("the restart of workers", () => {
     expect(await restarted()).toMatchObject({ sets: 3, drained: 1 });
     expect(await names()).toEqual(["running", "waiting"]);
     await running?.succeed();
+  });
+
+  test.each([
+    [9, ["drained"]],
+    [11, []],
+  ])("has a drained set in the register after %i minutes, for a look may lag: %j", async (minutes, left) => {
+    await add("drained", "1");
+    await restarted();
+    clock.jump(minutes * minuteMs);
+    await restarted();
+    expect(await names()).toEqual(left);
   });
 
   test("leaves a set in the register that tasks are added to while it is looked at", async () => {
