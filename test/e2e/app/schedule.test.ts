@@ -1,20 +1,15 @@
 import { metricNames } from "@leasehold/client/metrics";
-import { type JobRun, JobRuns } from "@leasehold/jobs";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
-import { startTestApp, type TestApp, until } from "../../support/app.ts";
+import { closeAfterVariable } from "../../../functions/close-unpaid-orders/schema.ts";
+import { startTestApp, until } from "../../support/app.ts";
 import { Shop } from "../../support/shop.ts";
 
 const schedule = "UnpaidOrders/Job/Schedule";
 const job = "close-unpaid-orders";
-let it: TestApp;
-
-beforeAll(async () => {
-  it = await startTestApp();
-});
-afterAll(async () => {
-  await it?.[Symbol.asyncDispose]();
-});
+const hourMs = 3_600_000;
+const it = await startTestApp({ environment: { [closeAfterVariable]: "1" } });
+afterAll(() => it[Symbol.asyncDispose]());
 
 /** How many of the job's invocations have ended in each way, since the start. */
 function counts(): { readonly succeeded: number; readonly skipped: number; readonly failed: number } {
@@ -24,7 +19,8 @@ function counts(): { readonly succeeded: number; readonly skipped: number; reado
 }
 
 test("a schedule that fires twice for the same time runs its job once, also at once and also when it comes late", async () => {
-  const shop = await Shop.open(it, 3);
+  const shop = await Shop.open(it, 3, 2 * hourMs);
+  const young = await Shop.open(it, 1, hourMs / 2);
   const scheduledTime = new Date(Math.floor(Date.now() / 1000) * 1000);
   await Promise.all([it.app.fire(schedule, { scheduledTime }), it.app.fire(schedule, { scheduledTime })]);
   await until("both", () => counts().succeeded + counts().skipped === 2);
@@ -36,16 +32,17 @@ test("a schedule that fires twice for the same time runs its job once, also at o
   await until("the outdated one", () => counts().skipped === 3);
   expect(counts()).toEqual({ succeeded: 1, skipped: 3, failed: 0 });
   expect(await shop.state()).toEqual({ closings: [1, 1, 1], restocked: 3 });
+  expect(await young.state()).toEqual({ closings: [0], restocked: 0 });
   expect(await it.leaseItem(key)).toMatchObject({ doneSlot: scheduledTime.toISOString() });
-  const history: JobRun[] = [];
-  for await (const run of new JobRuns(it.leases, key).runs()) history.push(run);
-  expect(history).toMatchObject([
-    { slot: scheduledTime.toISOString(), state: "succeeded", attempt: 1, progress: { closed: 3, parked: 0 } },
-  ]);
+  const asked = { action: "runs", state: "succeeded" };
+  expect((await it.app.invoke("UnpaidOrders/Report", asked)).payload).toMatchObject({
+    counts: { succeeded: 1, failed: 0 },
+    runs: [{ slot: scheduledTime.toISOString(), attempt: 1, progress: { closed: 3, parked: 0 } }],
+  });
 });
 
 test("the next scheduled time runs again", async () => {
-  const shop = await Shop.open(it, 2);
+  const shop = await Shop.open(it, 2, 2 * hourMs);
   const before = counts();
   await it.app.fire(schedule, { scheduledTime: new Date(Date.now() + 30_000) });
   await until("the run", () => counts().succeeded === before.succeeded + 1);

@@ -3,6 +3,7 @@ import type { Lease } from "@leasehold/client";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { transferKey } from "../../../functions/import-orders/schema.ts";
+import { adminOf } from "../../support/admin.ts";
 import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Matcher } from "../../support/proxy.ts";
 import { failWith, hold } from "../../support/proxy-behaviours.ts";
@@ -106,4 +107,32 @@ describe("a wake-up that goes wrong", () => {
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
     expect(it.app.history(arn).counts).toMatchObject({ TaskTimedOut: 1 });
   });
+});
+
+test("a workflow that is stopped in mid-work lets its lock go as soon as EventBridge tells", async () => {
+  const workflow = await transfers.startLong();
+  const { arn } = await transfers.keeperOf(workflow);
+  it.app.stopExecution(workflow, { error: "Operator", cause: "had enough" });
+  expect(await transfers.holder()).toMatch(/^workflow:arn:/);
+  await until("the release", async () => (await transfers.holder()) === undefined);
+  const [ended] = transfers.endsOf(workflow);
+  expect(await it.app.finished(String(ended?.executionArn))).toMatchObject({ status: "SUCCEEDED" });
+  expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: false } });
+  expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED", error: "Operator" });
+  expect(await transfers.done()).toBeLessThan(20);
+  expect(await (await it.leases.acquire(transferKey)).release()).toBe(true);
+});
+
+test("a keeper is replaced when it is aborted, and the work goes on under its lease", async () => {
+  const workflow = await transfers.startLong();
+  const { arn, lease } = await transfers.keeperOf(workflow);
+  await it.app.stopExecution(arn);
+  await until("another keeper", () => transfers.keepersOf(workflow).length === 2);
+  const [second = ""] = transfers.keepersOf(workflow).filter((keeper) => keeper !== arn);
+  await it.entered(second, "Renew2", 1);
+  expect((await it.leases.inspect(transferKey))?.token).toBe(lease.token);
+  expect(await it.leases.tryAcquire(transferKey)).toBeUndefined();
+  await adminOf(it.leases).requestRevocation(transferKey, { token: lease.token });
+  expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED" });
+  expect(await it.app.finished(second)).toMatchObject({ status: "SUCCEEDED" });
 });
