@@ -1,6 +1,6 @@
-import { type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import { type DynamoDBDocumentClient, paginateQuery, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { Lease } from "@leasehold/client";
-import { mostEntries, type TransactItems, transact } from "../support/transactions.ts";
+import { mostEntries, putBack, type TransactItems, transact } from "../support/transactions.ts";
 import { closedOrderKey, parkedOrderKey, partitions, type ShopKey, stockKey, timeSortKey } from "./schema.ts";
 
 /** A number of one product. */
@@ -38,7 +38,7 @@ export interface ParkedOrder {
 }
 
 /** A parked order's item: it contains the order's own item unchanged. */
-export type ParkedItem = ShopKey & Omit<ParkedOrder, "id"> & Pick<FoundOrder, "item">;
+type ParkedItem = ShopKey & Omit<ParkedOrder, "id"> & Pick<FoundOrder, "item">;
 
 /** Besides a product each, a closing writes the lease's check, the open order and the closed one. */
 const mostProducts = mostEntries - 3;
@@ -165,6 +165,27 @@ export class OrderBook {
       if (gone !== undefined) return gone;
       for (const entry of refused) missing.add(returnable[entry - firstStockEntry]?.[0] ?? "");
     }
+  }
+
+  /** Lists the orders that could not be closed, for the people who correct them, the earliest due first. 1 consistent query. */
+  async parked(limit: number): Promise<readonly ParkedOrder[]> {
+    const { Items = [] } = await this.#documents.send(
+      new QueryCommand({
+        TableName: this.#tableName,
+        KeyConditionExpression: "pk = :parked",
+        ExpressionAttributeValues: { ":parked": partitions.parked },
+        ConsistentRead: true,
+        Limit: limit,
+      }),
+    );
+    return (Items as ParkedItem[]).map(({ sk, orderId, problem, parkedBy, fencingToken }) => {
+      return { id: sk, orderId, problem, parkedBy, fencingToken };
+    });
+  }
+
+  /** Puts one of these back among the open ones, as it was: 2 requests. Tells whether it was there. */
+  async putBack(id: string, remainingMs: () => number): Promise<boolean> {
+    return await putBack(this.#documents, this.#tableName, parkedOrderKey(id), { remainingMs });
   }
 
   /** The first entries of a transaction that removes an open order, under the lease. */

@@ -1,38 +1,44 @@
-import { type DynamoDBDocumentClient, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { InvalidOptionsError, type LeaseClient } from "@leasehold/client";
 import { LeaseAdmin } from "@leasehold/client/admin";
 import { environmentNames } from "@leasehold/client/environment";
-import type { JobRun, JobRuns, MissedSlot } from "@leasehold/jobs";
+import type { BackfillReport, JobRun, JobRuns, MissedSlot } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { once, optional, required, wholeNumber } from "../support/environment.ts";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
-import { putBack } from "../support/transactions.ts";
 import { untilTimeIsUp, waitWithin } from "../support/working-time.ts";
-import { attemptsOfTrigger, closeInRun, closeUnpaidOrdersKey, openRuns, usualLeaseMs } from "./job.ts";
-import { OrderBook, type ParkedItem, type ParkedOrder } from "./orders.ts";
-import {
-  closeAfterMs,
-  closeAfterVariable,
-  parkedOrderKey,
-  partitions,
-  scheduleVariable,
-  tableVariable,
-} from "./schema.ts";
+import { attemptsOfTrigger, closeInRun, closeUnpaidOrdersKey as key, openRuns, usualLeaseMs } from "./job.ts";
+import { OrderBook } from "./orders.ts";
+import { closeAfterMs, closeAfterVariable, scheduleVariable, tableVariable } from "./schema.ts";
 
 const dayMs = 86_400_000;
 const mostAttempts = 1000;
 const slotText = "an ISO time in UTC with milliseconds";
+/** An answer stays far below the 6 MB that Lambda takes. */
+const mostShown = 100;
+/** The scheduler invokes within the minute after a slot. A run that fails at once is left to its own retry first. */
+const graceMs = 60_000;
 
-const sources = once(() => ({
-  leases: leaseClient(documents()),
-  orders: new OrderBook(documents(), required(tableVariable), closeAfterMs(optional(closeAfterVariable))),
-  parked: new ParkedOrders(documents(), required(tableVariable)),
-  schedule: required(scheduleVariable),
-  leaseDurationMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),
-  now: Date.now,
-}));
+/** The parts of the report. */
+export interface ReportSources {
+  readonly leases: LeaseClient;
+  readonly orders: OrderBook;
+  /** An expression of EventBridge Scheduler, in UTC. */
+  readonly schedule: string;
+  readonly leaseDurationMs: number;
+  readonly now: () => number;
+}
+
+const sources = once(
+  (): ReportSources => ({
+    leases: leaseClient(documents()),
+    orders: new OrderBook(documents(), required(tableVariable), closeAfterMs(optional(closeAfterVariable))),
+    schedule: required(scheduleVariable),
+    leaseDurationMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),
+    now: Date.now,
+  }),
+);
 
 /**
  * Tells an operator how the runs of the schedule went, and makes up for those that are missing.
@@ -49,79 +55,43 @@ const sources = once(() => ({
  * `lost`, `exhausted` or `skipped`; without it, all but the succeeded are shown. `maxAttempts` lets exhausted slots run
  * again. Dies in mid-back-fill: the slot that it was at shows as lost, and the same call goes on from there.
  */
-export const handler: Answering<Answer> = answering((event, context) =>
+export const handler: Answering<object> = answering((event, context) =>
   report(sources(), event, () => context.getRemainingTimeInMillis()),
 );
 
-type Action = "runs" | "missed" | "backfill" | "parked" | "putBack" | "slot" | "takeBack";
+/** What an action does, with its fields and the milliseconds that the invocation has left. */
+type Action = (from: ReportSources, fields: Fields, remainingMs: () => number) => Promise<object>;
 
-/** What each action takes. */
-const fieldsOfAction: Readonly<Record<Action, readonly string[]>> = {
-  runs: ["since", "state"],
-  missed: ["since"],
-  backfill: ["since", "maxAttempts"],
-  parked: [],
-  putBack: ["order"],
-  slot: [],
-  takeBack: ["slot", "to"],
-};
-
-/** What the report answers. */
-type Answer =
-  | RunsAnswer
-  | MissedAnswer
-  | BackfillAnswer
-  /** The orders that could not be closed, the earliest due first: 100 at most. */
-  | { readonly parked: readonly ParkedOrder[] }
-  /** Whether the order was parked, and is open again. */
-  | { readonly isPutBack: boolean }
-  /** The latest slot that is done: it keeps earlier ones out. */
-  | { readonly doneSlot: string | undefined }
-  /** Whether the slot was the one that was done, and is not any more. */
-  | { readonly doneSlot: string | undefined; readonly isTakenBack: boolean };
+/** The actions, and the fields that each takes. */
+const actions = {
+  runs: [runsSince, "since", "state"],
+  missed: [missedSince, "since"],
+  backfill: [backfillSince, "since", "maxAttempts"],
+  parked: [async ({ orders }) => ({ parked: await orders.parked(mostShown) })],
+  putBack: [
+    async ({ orders }, fields, remainingMs) => ({
+      isPutBack: await orders.putBack(nameIn(fields, "order"), remainingMs),
+    }),
+    "order",
+  ],
+  slot: [async ({ leases }) => ({ doneSlot: await leases.doneSlot(key) })],
+  takeBack: [takeBackSlot, "slot", "to"],
+} satisfies Record<string, readonly [act: Action, ...fields: string[]]>;
 
 /** What the handler does, with what it works with. */
 export async function report(
-  from: ReportSources & { readonly parked: Pick<ParkedOrders, "list" | "putBack"> },
+  from: ReportSources,
   event: unknown,
   remainingMs: () => number,
-): Promise<Answer> {
-  const actions = Object.keys(fieldsOfAction) as Action[];
-  const action = choiceIn(fieldsOf(event), "action", actions);
-  const fields = fieldsOf(event, ["action", ...fieldsOfAction[action]]);
-  const since = sinceIn(fields, from.now());
-  switch (action) {
-    case "runs":
-      return await runsSince(
-        from,
-        since,
-        fields.state === undefined ? undefined : choiceIn(fields, "state", standings),
-      );
-    case "missed":
-      return await missedSince(from, since);
-    case "backfill": {
-      const maxAttempts = fields.maxAttempts === undefined ? undefined : attemptsIn(fields);
-      const waitMs = waitWithin(from.leaseDurationMs, remainingMs());
-      const signal = untilTimeIsUp(remainingMs());
-      return await backfillSince(from, since, { maxAttempts, waitMs, remainingMs, signal });
-    }
-    case "parked":
-      return { parked: await from.parked.list(mostShown) };
-    case "putBack":
-      return { isPutBack: await from.parked.putBack(nameIn(fields, "order"), remainingMs) };
-    case "slot":
-      return { doneSlot: await from.leases.doneSlot(closeUnpaidOrdersKey) };
-    case "takeBack":
-      return await takeBackSlot(
-        from,
-        slotIn(fields, "slot"),
-        fields.to === undefined ? undefined : slotIn(fields, "to"),
-      );
-  }
+): Promise<object> {
+  const names = Object.keys(actions) as (keyof typeof actions)[];
+  const action = choiceIn(fieldsOf(event), "action", names);
+  const [act, ...allowed]: readonly [Action, ...string[]] = actions[action];
+  return await act(from, fieldsOf(event, ["action", ...allowed]), remainingMs);
 }
 
-function sinceIn({ since }: Fields, now: number): string {
-  if (since === undefined) return new Date(now - dayMs).toISOString();
+function sinceIn({ since }: Fields, { now }: ReportSources): string {
+  if (since === undefined) return new Date(now() - dayMs).toISOString();
   if (typeof since === "string") return since;
   throw new InvalidOptionsError("event.since", since, slotText);
 }
@@ -135,32 +105,21 @@ function slotIn(fields: Fields, field: string): string {
   throw new InvalidOptionsError(`event.${field}`, slot, slotText);
 }
 
-function attemptsIn({ maxAttempts: value }: Fields): number {
-  if (
-    typeof value === "number" &&
-    Number.isSafeInteger(value) &&
-    value > attemptsOfTrigger &&
-    value <= mostAttempts
-  )
-    return value;
+/** More attempts than the trigger has, so that exhausted slots run again. */
+function attemptsIn({ maxAttempts: value }: Fields): { readonly maxAttempts?: number } {
+  if (value === undefined) return {};
+  const isWhole = typeof value === "number" && Number.isSafeInteger(value);
+  if (isWhole && value > attemptsOfTrigger && value <= mostAttempts) return { maxAttempts: value };
   const allowed = `a whole number from ${attemptsOfTrigger + 1} to ${mostAttempts}: a slot has ${attemptsOfTrigger} anyway`;
   throw new InvalidOptionsError("event.maxAttempts", value, allowed);
 }
 
-/** The state of a run for an operator: a failed or lost run without attempts left is `exhausted`. */
-type Standing = JobRun["state"] | "exhausted";
-
-/** All of them. */
-const standings: readonly Standing[] = ["running", "succeeded", "failed", "lost", "exhausted", "skipped"];
+/** The states of a run for an operator: a failed or lost run without attempts left is `exhausted`. */
+const standings = ["running", "succeeded", "failed", "lost", "exhausted", "skipped"] as const;
+type Standing = (typeof standings)[number];
 
 /** What an operator is shown of a run. */
-interface ShownRun
-  extends Pick<
-    JobRun,
-    "slot" | "attempt" | "owner" | "fencingToken" | "startedAt" | "endedAt" | "remark" | "progress"
-  > {
-  readonly state: Standing;
-}
+type ShownRun = ReturnType<typeof shownRun>;
 
 /** A range's runs. */
 export interface RunsAnswer {
@@ -180,76 +139,37 @@ export interface MissedAnswer {
   readonly complete: boolean;
 }
 
-/** The result of a back-fill; another call goes on where it stopped. */
-export interface BackfillAnswer {
-  readonly succeeded: readonly string[];
+/** The result of a back-fill, with errors as texts; another call goes on where it stopped. */
+export interface BackfillAnswer extends Omit<BackfillReport, "failed"> {
   readonly failed: readonly { readonly slot: string; readonly problem: string }[];
-  /** All attempts are used up, or another caller ran them meanwhile. */
-  readonly left: readonly string[];
-  readonly complete: boolean;
 }
-
-/** The parts of the report. */
-interface ReportSources {
-  readonly leases: LeaseClient;
-  readonly orders: OrderBook;
-  /** An expression of EventBridge Scheduler, in UTC. */
-  readonly schedule: string;
-  readonly leaseDurationMs: number;
-  readonly now: () => number;
-}
-
-/** An answer stays far below the 6 MB that Lambda takes. */
-const mostShown = 100;
-
-/** The scheduler invokes within the minute after a slot. A run that fails at once is left to its own retry first. */
-const graceMs = 60_000;
 
 /** Lists the runs of a range: those of one state, or else those that did not succeed. 1 query for 250 runs. */
-async function runsSince(
-  { leases }: ReportSources,
-  since: string,
-  standing: Standing | undefined,
-): Promise<RunsAnswer> {
+async function runsSince(from: ReportSources, fields: Fields): Promise<RunsAnswer> {
+  const since = sinceIn(fields, from);
+  const wanted = fields.state === undefined ? undefined : choiceIn(fields, "state", standings);
   const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, exhausted: 0, skipped: 0 };
-  const shown: ShownRun[] = [];
-  for await (const run of jobRuns(leases).runs({ since, descending: true })) {
-    const its = standingOf(run);
-    counts[its] += 1;
-    const isWanted = standing === undefined ? its !== "succeeded" : its === standing;
-    if (isWanted && shown.length < mostShown) shown.push(shownRun(run));
+  const runs: ShownRun[] = [];
+  for await (const run of runsOf(from).runs({ since, descending: true })) {
+    const shown = shownRun(run);
+    counts[shown.state] += 1;
+    const isWanted = wanted === undefined ? shown.state !== "succeeded" : shown.state === wanted;
+    if (isWanted && runs.length < mostShown) runs.push(shown);
   }
-  return { since, counts, runs: shown };
+  return { since, counts, runs };
 }
 
 /** Lists the slots that were due and have neither succeeded nor been skipped. 1 consistent query for 250 runs. */
-async function missedSince({ leases, schedule, now }: ReportSources, since: string): Promise<MissedAnswer> {
-  const until = new Date(now() - graceMs).toISOString();
-  const missed: MissedSlot[] = [];
-  let complete = true;
-  for await (const one of jobRuns(leases).missed({ schedule, since, until })) {
-    complete = missed.length < mostShown;
-    if (!complete) break;
-    missed.push(one);
+async function missedSince(from: ReportSources, fields: Fields): Promise<MissedAnswer> {
+  const since = sinceIn(fields, from);
+  const until = new Date(from.now() - graceMs).toISOString();
+  const found: MissedSlot[] = [];
+  for await (const one of runsOf(from).missed({ schedule: from.schedule, since, until })) {
+    found.push(one);
+    if (found.length > mostShown) break;
   }
-  return {
-    since,
-    until,
-    missed: missed.map(({ slot, run }) => ({ slot, run: run && shownRun(run) })),
-    complete,
-  };
-}
-
-/** How a back-fill is done. */
-interface BackfillTerms {
-  /** More than the trigger has, so that exhausted slots run again. */
-  readonly maxAttempts: number | undefined;
-  /** How long to wait for the lock. */
-  readonly waitMs: number;
-  /** Milliseconds that its invocation has left. It begins no slot, and no order, when they are nearly over. */
-  readonly remainingMs: () => number;
-  /** Aborts then. */
-  readonly signal: AbortSignal;
+  const missed = found.slice(0, mostShown).map(({ slot, run }) => ({ slot, run: run && shownRun(run) }));
+  return { since, until, missed, complete: found.length <= mostShown };
 }
 
 /**
@@ -258,91 +178,56 @@ interface BackfillTerms {
  * It holds the lock from the first slot to the last, so ticks that come meanwhile are skipped: these slots close
  * their orders. It takes the lock before it begins a slot, as the trigger does, so the two cannot deadlock. It
  * acquires the lock without a slot, so earlier slots are not refused. The run history refuses slots that are done.
+ * It begins no slot, and no order, when the invocation's time is nearly over.
  *
  * Rejects with LeaseUnavailableError when the lock stays held, and with LeaseLostError when it is lost.
  */
 async function backfillSince(
-  { leases, orders, schedule, leaseDurationMs, now }: ReportSources,
-  since: string,
-  { maxAttempts, waitMs, remainingMs, signal }: BackfillTerms,
+  from: ReportSources,
+  fields: Fields,
+  remainingMs: () => number,
 ): Promise<BackfillAnswer> {
-  const options = maxAttempts === undefined ? {} : { maxAttempts };
-  const runs = openRuns(leases, { key: closeUnpaidOrdersKey, leaseDurationMs, ...options });
-  const until = new Date(now() - graceMs);
+  const { leases, orders, schedule, leaseDurationMs, now } = from;
+  const runs = openRuns(leases, { key, leaseDurationMs, ...attemptsIn(fields) });
+  const range = { schedule, since: sinceIn(fields, from), until: new Date(now() - graceMs) };
   // Refuses a wrong range before the lock is taken.
-  runs.missed({ schedule, since, until });
+  runs.missed(range);
+  const signal = untilTimeIsUp(remainingMs());
+  const waitMs = waitWithin(leaseDurationMs, remainingMs());
   const terms = { leaseDurationMs, heartbeat: true, waitMs, signal };
-  return await leases.withLease(closeUnpaidOrdersKey, terms, async (lease) => {
+  return await leases.withLease(key, terms, async (lease) => {
     const lock = { lease, signal: AbortSignal.any([lease.signal, signal]) };
-    const range = { schedule, since, until, signal: lock.signal };
     const work = { orders, now, remainingMs };
-    const report = await runs.backfill(range, (run) => closeInRun(run, { work, lock }));
-    return { ...report, failed: report.failed.map(({ slot, error }) => ({ slot, problem: String(error) })) };
+    const done = await runs.backfill({ ...range, signal: lock.signal }, (run) =>
+      closeInRun(run, { work, lock }),
+    );
+    return { ...done, failed: done.failed.map(({ slot, error }) => ({ slot, problem: String(error) })) };
   });
 }
 
-function jobRuns(leases: LeaseClient): JobRuns {
-  return openRuns(leases, { key: closeUnpaidOrdersKey });
+function runsOf({ leases }: ReportSources): JobRuns {
+  return openRuns(leases, { key });
 }
 
-function standingOf({ exhausted, state }: JobRun): Standing {
-  return exhausted ? "exhausted" : state;
-}
-
-function shownRun(run: JobRun): ShownRun {
+function shownRun({ exhausted, ...run }: JobRun) {
   const { slot, attempt, owner, fencingToken, startedAt, endedAt, remark, progress } = run;
-  return { slot, state: standingOf(run), attempt, owner, fencingToken, startedAt, endedAt, remark, progress };
+  const state: Standing = exhausted ? "exhausted" : run.state;
+  return { slot, state, attempt, owner, fencingToken, startedAt, endedAt, remark, progress };
 }
 
 /**
- * Takes back a slot that is done by mistake, at the lock and then in the run history: back to `to`, or to none.
+ * Takes back a slot that is done by mistake, at the lock and then in the run history: back to `to`, or to none. Tells whether it
+ * was the latest that was done, and which one is now.
  *
  * A slot that lies ahead would keep out every tick until then. Where the second step fails, the call can be repeated.
  */
-async function takeBackSlot(
-  { leases }: ReportSources,
-  slot: string,
-  to: string | undefined,
-): Promise<Answer> {
-  const earlier = to === undefined ? {} : { to };
-  const isTakenBack = await new LeaseAdmin(leases).takeBackSlot(closeUnpaidOrdersKey, {
-    doneSlot: slot,
-    ...earlier,
-  });
-  const runs = jobRuns(leases);
+async function takeBackSlot(from: ReportSources, fields: Fields): Promise<object> {
+  const { leases } = from;
+  const slot = slotIn(fields, "slot");
+  const to = fields.to === undefined ? {} : { to: slotIn(fields, "to") };
+  const isTakenBack = await new LeaseAdmin(leases).takeBackSlot(key, { doneSlot: slot, ...to });
+  const runs = runsOf(from);
   const run = isTakenBack ? await runs.get(slot) : undefined;
   if (run?.state === "succeeded") await runs.takeBack(run);
-  return { isTakenBack, doneSlot: await leases.doneSlot(closeUnpaidOrdersKey) };
-}
-
-/** The orders that could not be closed, for the people who correct them. */
-export class ParkedOrders {
-  readonly #documents: DynamoDBDocumentClient;
-  readonly #tableName: string;
-
-  constructor(documents: DynamoDBDocumentClient, tableName: string) {
-    this.#documents = documents;
-    this.#tableName = tableName;
-  }
-
-  /** Lists them, the earliest due first. 1 consistent query. */
-  async list(limit: number): Promise<readonly ParkedOrder[]> {
-    const { Items = [] } = await this.#documents.send(
-      new QueryCommand({
-        TableName: this.#tableName,
-        KeyConditionExpression: "pk = :parked",
-        ExpressionAttributeValues: { ":parked": partitions.parked },
-        ConsistentRead: true,
-        Limit: limit,
-      }),
-    );
-    return (Items as ParkedItem[]).map(({ sk, orderId, problem, parkedBy, fencingToken }) => {
-      return { id: sk, orderId, problem, parkedBy, fencingToken };
-    });
-  }
-
-  /** Puts one back among the open ones, as it was: 2 requests. Tells whether it was there. */
-  async putBack(id: string, remainingMs: () => number): Promise<boolean> {
-    return await putBack(this.#documents, this.#tableName, parkedOrderKey(id), { remainingMs });
-  }
+  return { isTakenBack, doneSlot: await leases.doneSlot(key) };
 }

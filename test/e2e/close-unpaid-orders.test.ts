@@ -9,7 +9,6 @@ import {
   type JobOutcome,
 } from "../../functions/close-unpaid-orders/job.ts";
 import { type FoundOrder, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
-import { ParkedOrders } from "../../functions/close-unpaid-orders/report.ts";
 import { createShopTable, readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 import { adminOf } from "../support/admin.ts";
 
@@ -27,7 +26,6 @@ const documents = DynamoDBDocumentClient.from(dynamodb);
 let leaseTable: string;
 let shopTable: string;
 let orders: OrderBook;
-let parkedOrders: ParkedOrders;
 
 function leasesOf(owner: string): LeaseClient {
   return new LeaseClient({ tableName: leaseTable, dynamodb: documents, owner });
@@ -40,7 +38,7 @@ async function runAs(owner: string, options: Partial<CloseUnpaidOrders> = {}): P
 }
 
 async function parkedProblems(): Promise<Record<string, string>> {
-  const parked = await parkedOrders.list(100);
+  const parked = await orders.parked(100);
   return Object.fromEntries(parked.map(({ orderId, problem }) => [orderId, problem]));
 }
 
@@ -58,7 +56,6 @@ describe("the job that closes unpaid orders", () => {
     await createShopTable(dynamodb, shopTable);
     await seedShop(documents, shopTable, { open: [dueNow, later, late], paid: [], stock: { mug: 10 } });
     orders = new OrderBook(documents, shopTable);
-    parkedOrders = new ParkedOrders(documents, shopTable);
   });
   afterAll(() => dynamodb.destroy());
 
@@ -184,13 +181,13 @@ describe("the job that closes unpaid orders", () => {
       await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, lines, customer: "c-1" });
       expect(await runAs("A")).toMatchObject({ closed: 2, parked: 1 });
       expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 20 });
-      const [parked] = await parkedOrders.list(10);
+      const [parked] = await orders.parked(10);
       expect(parked?.problem).toMatch(/"lamp" has no stock item/);
 
       await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 7 } });
-      expect(await parkedOrders.putBack(parked?.id ?? "", () => 60_000)).toBe(true);
-      expect(await parkedOrders.putBack(parked?.id ?? "", () => 60_000)).toBe(false);
-      expect(await parkedOrders.list(10)).toEqual([]);
+      expect(await orders.putBack(parked?.id ?? "", () => 60_000)).toBe(true);
+      expect(await orders.putBack(parked?.id ?? "", () => 60_000)).toBe(false);
+      expect(await orders.parked(10)).toEqual([]);
       expect((await readShop(documents, shopTable)).open).toContainEqual(
         expect.objectContaining({
           orderId: "odd",
@@ -215,7 +212,7 @@ describe("the job that closes unpaid orders", () => {
       const { open, stock } = await readShop(documents, shopTable);
       expect(open).toHaveLength(5);
       expect(stock).toEqual({ mug: 10 });
-      expect(await parkedOrders.list(10)).toEqual([]);
+      expect(await orders.parked(10)).toEqual([]);
     });
   });
 });

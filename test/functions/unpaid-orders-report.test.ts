@@ -7,7 +7,6 @@ import { type FoundOrder, OrderBook } from "../../functions/close-unpaid-orders/
 import {
   type BackfillAnswer,
   type MissedAnswer,
-  ParkedOrders,
   type RunsAnswer,
   report,
 } from "../../functions/close-unpaid-orders/report.ts";
@@ -19,7 +18,6 @@ let clock: ManualClock;
 let store: MemoryLeaseStore;
 let runs: JobRuns;
 let book: AskedOrders;
-let parked: ParkedOrders;
 
 /** A shop without orders, which knows when it was asked for them. */
 class AskedOrders extends OrderBook {
@@ -47,7 +45,6 @@ async function ask<T>(event: unknown, remainingMs: number | (() => number) = 300
   const sources = {
     leases: leases(),
     orders: book,
-    parked,
     schedule,
     leaseDurationMs: 45_000,
     now: () => clock.now(),
@@ -68,7 +65,6 @@ beforeEach(async () => {
   clock = new ManualClock(start + 4 * minuteMs);
   store = new MemoryLeaseStore();
   book = new AskedOrders({} as never, "shop");
-  parked = new ParkedOrders({} as never, "shop");
   runs = openRuns(leases("trigger"), { key, leaseDurationMs: 45_000 });
   await runs.run(at(0), ({ progress }) => progress({ closed: 2 }));
   await fail(1, 1);
@@ -274,8 +270,8 @@ describe("its repairs", () => {
   test("list the orders that could not be closed, and put one back", async () => {
     const order = { id: "x#o-1", orderId: "o-1", problem: "no stock", parkedBy: "trigger", fencingToken: 7 };
     const asked: string[] = [];
-    parked.list = async () => [order];
-    parked.putBack = async (id) => asked.push(id) === 1;
+    book.parked = async () => [order];
+    book.putBack = async (id) => asked.push(id) === 1;
     expect(await ask({ action: "parked" })).toEqual({ parked: [order] });
     expect(await ask({ action: "putBack", order: "x#o-1" })).toEqual({ isPutBack: true });
     expect(await ask({ action: "putBack", order: "x#o-1" })).toEqual({ isPutBack: false });
