@@ -1,10 +1,10 @@
-import { type DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { TaskInput } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";
 import { fieldsOf, nameIn } from "../support/input.ts";
-import { registerKey, tableVariable } from "./schema.ts";
+import { RegisteredSets } from "./register.ts";
+import { tableVariable } from "./schema.ts";
 import { compareChecksum, taskSet, type WorkReport, workOn } from "./worker.ts";
 
 /** The result of adding tasks. Tasks that the set knew already stay as they are. */
@@ -41,17 +41,6 @@ export const handler: Answering<WorkReport | AddReport> = answering(async (event
   // The set itself checks each of them, and refuses all if one is wrong.
   const report = await tasks.add(fields.add as readonly TaskInput[]);
   // After that: a restart may find the set drained in between and remove its entry; this renews the entry.
-  await register(documents(), required(tableVariable), set);
+  await new RegisteredSets(documents(), required(tableVariable)).add(set, Date.now());
   return report;
 });
-
-/** Enters a set into the register, or renews its time: workers are started for it until it is drained. */
-export async function register(
-  documents: DynamoDBDocumentClient,
-  tableName: string,
-  set: string,
-  now: number = Date.now(),
-): Promise<void> {
-  const Item = { ...registerKey(set), addedAt: now };
-  await documents.send(new PutCommand({ TableName: tableName, Item }));
-}

@@ -1,11 +1,10 @@
-import { ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
-import { DeleteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import type { Task, TaskSet } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";
 import { hasTimeLeft } from "../support/working-time.ts";
-import { registerKey, registerPartition, tableVariable } from "./schema.ts";
+import { RegisteredSets } from "./register.ts";
+import { tableVariable } from "./schema.ts";
 import { compareChecksum, taskSet, type WorkReport, workOn } from "./worker.ts";
 
 /** The result of a restart, over all sets. */
@@ -78,55 +77,3 @@ export const handler: Answering<RestartReport> = answering((_event, context) =>
     now: Date.now,
   }),
 );
-
-/** A set with tasks. */
-interface RegisteredSet {
-  readonly set: string;
-  /** When tasks were last added, in epoch milliseconds. */
-  readonly addedAt: number;
-}
-
-/** The register of sets, for the schedule that starts workers. */
-export class RegisteredSets {
-  readonly #documents: DynamoDBDocumentClient;
-  readonly #tableName: string;
-
-  constructor(documents: DynamoDBDocumentClient, tableName: string) {
-    this.#documents = documents;
-    this.#tableName = tableName;
-  }
-
-  /** Gives all of them. 1 request for about 1 MB. */
-  async all(): Promise<RegisteredSet[]> {
-    const sets: RegisteredSet[] = [];
-    const pages = paginateQuery(
-      { client: this.#documents },
-      {
-        TableName: this.#tableName,
-        KeyConditionExpression: "pk = :sets",
-        ExpressionAttributeValues: { ":sets": registerPartition },
-      },
-    );
-    for await (const { Items = [] } of pages) {
-      for (const { sk, addedAt } of Items as { sk: string; addedAt: number }[])
-        sets.push({ set: sk, addedAt });
-    }
-    return sets;
-  }
-
-  /** Takes a set out, unless tasks were added since it was read. */
-  async forget({ set, addedAt }: RegisteredSet): Promise<void> {
-    try {
-      await this.#documents.send(
-        new DeleteCommand({
-          TableName: this.#tableName,
-          Key: registerKey(set),
-          ConditionExpression: "addedAt = :addedAt",
-          ExpressionAttributeValues: { ":addedAt": addedAt },
-        }),
-      );
-    } catch (error) {
-      if (!(error instanceof ConditionalCheckFailedException)) throw error;
-    }
-  }
-}

@@ -1,4 +1,3 @@
-import { CreateTableCommand, type DynamoDBClient, waitUntilTableExists } from "@aws-sdk/client-dynamodb";
 import { BatchWriteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import type { Order } from "./orders.ts";
 import { openOrderKey, paidOrderKey, partitions, stockKey } from "./schema.ts";
@@ -24,29 +23,6 @@ export interface ShopState {
 
 /** BatchWriteItem takes no more. */
 const itemsPerBatch = 25;
-const longestCreationSeconds = 60;
-
-/** Creates the shop's table, on demand, and waits until it can be used. */
-export async function createShopTable(dynamodb: DynamoDBClient, tableName: string): Promise<void> {
-  await dynamodb.send(
-    new CreateTableCommand({
-      TableName: tableName,
-      BillingMode: "PAY_PER_REQUEST",
-      AttributeDefinitions: [
-        { AttributeName: "pk", AttributeType: "S" },
-        { AttributeName: "sk", AttributeType: "S" },
-      ],
-      KeySchema: [
-        { AttributeName: "pk", KeyType: "HASH" },
-        { AttributeName: "sk", KeyType: "RANGE" },
-      ],
-    }),
-  );
-  await waitUntilTableExists(
-    { client: dynamodb, maxWaitTime: longestCreationSeconds, minDelay: 1, maxDelay: 1 },
-    { TableName: tableName },
-  );
-}
 
 /** Fills an empty table. */
 export async function seedShop(

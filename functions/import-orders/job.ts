@@ -58,6 +58,13 @@ export interface PutBack {
   readonly isPutBack: boolean;
 }
 
+/** The fields of each form of event, besides its kind. */
+const fieldsOfForm = {
+  run: ["waitMs", "timeoutMs"],
+  step: ["lease", "chunk"],
+  putBack: ["putBack"],
+} as const;
+
 /**
  * Does what an event asks for: a run of its own, or one step of a workflow that holds the lock.
  *
@@ -72,29 +79,26 @@ export async function transferOrders(
   job: TransferJob,
   event: unknown,
 ): Promise<TransferOutcome | StepOutcome | PutBack> {
-  const fields = fieldsOf(event, ["kind", "waitMs", "timeoutMs", "lease", "chunk", "putBack"]);
+  const given = fieldsOf(event);
+  const own = given.lease === undefined ? "run" : "step";
+  const form = given.putBack === undefined ? own : "putBack";
+  const fields = fieldsOf(event, ["kind", ...fieldsOfForm[form]]);
   const kind = choiceIn(fields, "kind", transferKinds);
-  if (fields.putBack !== undefined) {
-    fieldsOf(event, ["kind", "putBack"]);
-    const chunk = nameIn(fields, "putBack");
-    return { chunk, isPutBack: await job.transfer.putBack(kind, chunk, job.remainingMs) };
-  }
-  if (fields.lease === undefined) {
-    if (fields.chunk !== undefined) {
-      throw new InvalidOptionsError("event.chunk", fields.chunk, "nothing without the workflow's lease");
+  switch (form) {
+    case "putBack": {
+      const chunk = nameIn(fields, "putBack");
+      return { chunk, isPutBack: await job.transfer.putBack(kind, chunk, job.remainingMs) };
     }
-    return await runTransfer(job, kind, {
-      waitMs: durationIn(fields, "waitMs", 0),
-      timeoutMs: fields.timeoutMs === undefined ? undefined : timeoutIn(fields),
-    });
+    case "step": {
+      const chunk = fields.chunk === undefined ? undefined : nameIn(fields, "chunk");
+      return await transferStep(job, kind, fields.lease as LeaseHandle, chunk);
+    }
+    case "run":
+      return await runTransfer(job, kind, {
+        waitMs: durationIn(fields, "waitMs", 0),
+        timeoutMs: fields.timeoutMs === undefined ? undefined : timeoutIn(fields),
+      });
   }
-  for (const field of ["waitMs", "timeoutMs"]) {
-    if (fields[field] === undefined) continue;
-    const allowed = "nothing beside a lease, which the workflow has taken";
-    throw new InvalidOptionsError(`event.${field}`, fields[field], allowed);
-  }
-  const chunk = fields.chunk === undefined ? undefined : nameIn(fields, "chunk");
-  return await transferStep(job, kind, fields.lease as LeaseHandle, chunk);
 }
 
 /** The shortest time that a run may be given. */

@@ -9,7 +9,7 @@ import {
   type JobOutcome,
 } from "../../functions/close-unpaid-orders/job.ts";
 import { type FoundOrder, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
-import { createShopTable, readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
+import { readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 import { adminOf } from "../support/admin.ts";
 
 const now = Date.parse("2026-03-01T12:00:00Z");
@@ -53,7 +53,8 @@ describe("the job that closes unpaid orders", () => {
     leaseTable = `leases-${suffix}`;
     shopTable = `shop-${suffix}`;
     await createLeaseTable({ tableName: leaseTable, dynamodb });
-    await createShopTable(dynamodb, shopTable);
+    // The same key.
+    await createLeaseTable({ tableName: shopTable, dynamodb });
     await seedShop(documents, shopTable, { open: [dueNow, later, late], paid: [], stock: { mug: 10 } });
     orders = new OrderBook(documents, shopTable);
   });
@@ -120,19 +121,6 @@ describe("the job that closes unpaid orders", () => {
     const shop = await readShop(documents, shopTable);
     expect(shop.stock).toMatchObject({ mug: 18, lamp: 5, p0: 1, p96: 1 });
     expect(shop.closed.find(({ orderId }) => orderId === "mixed")).toMatchObject({ lines, closings: 1 });
-  });
-
-  it("leaves an order open for the hours that the shop gives after the payment was due", async () => {
-    const hour = 3_600_000;
-    const open = [
-      { ...late, orderId: "three-hours", dueAt: now - 3 * hour },
-      { ...late, orderId: "exactly-two", dueAt: now - 2 * hour },
-      { ...late, orderId: "one-hour", dueAt: now - hour },
-    ];
-    await seedShop(documents, shopTable, { open, paid: [], stock: {} });
-    const patient = new OrderBook(documents, shopTable, 2 * hour);
-    expect(await runAs("A", { orders: patient })).toMatchObject({ closed: 1 });
-    expect(Object.keys(await closedBy())).toEqual(["three-hours"]);
   });
 
   describe("an order that cannot be closed", () => {

@@ -2,13 +2,8 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { FinalFailureError, type Task, TaskSet } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
-import { register } from "../../functions/claim-tasks/handler.ts";
-import {
-  RegisteredSets,
-  type RestartParts,
-  type RestartReport,
-  restart,
-} from "../../functions/claim-tasks/restart.ts";
+import { RegisteredSets } from "../../functions/claim-tasks/register.ts";
+import { type RestartParts, type RestartReport, restart } from "../../functions/claim-tasks/restart.ts";
 import { taskSetKey } from "../../functions/claim-tasks/schema.ts";
 import { compareChecksum, workOn } from "../../functions/claim-tasks/worker.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
@@ -44,7 +39,7 @@ function open(set: string, owner = "restart"): TaskSet {
 
 async function add(set: string, ...ids: string[]): Promise<void> {
   await open(set).add(ids.map((id) => ({ id })));
-  await register(system.documents, system.tableName, set, clock.now());
+  await sets.add(set, clock.now());
 }
 
 describe("a worker", () => {
@@ -74,8 +69,8 @@ describe("a worker", () => {
     await tasks.add([{ id: "t" }, { id: "u" }]);
     const none = await workOn(tasks, () => undefined, 1_000);
     expect(none).toMatchObject({ succeeded: 0, isUnfinished: true });
-    const delay = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 650));
-    expect(await workOn(tasks, delay, 2_600)).toMatchObject({ succeeded: 1, isUnfinished: true });
+    const delay = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 3_050));
+    expect(await workOn(tasks, delay, 5_000)).toMatchObject({ succeeded: 1, isUnfinished: true });
     expect(await tasks.counts()).toMatchObject({ succeeded: 1, waiting: 1 });
   });
 });

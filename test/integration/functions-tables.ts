@@ -1,7 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { createLeaseTable } from "@leasehold/client";
 import { inject } from "vitest";
-import { createShopTable } from "../../functions/close-unpaid-orders/shop-table.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 
 /** A lease table and a table of a system's own, which nobody else uses. */
@@ -21,7 +21,7 @@ export async function makeSystemTables(): Promise<SystemTables> {
   const documents = DynamoDBDocumentClient.from(dynamodb);
   const tableName = `system-${crypto.randomUUID()}`;
   const leases = await makeTable(inject("engine"));
-  await createShopTable(dynamodb, tableName);
+  await createLeaseTable({ tableName, dynamodb });
   return {
     leases,
     documents,
