@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { LeaseClient } from "@leasehold/client";
-import { afterAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, expect, inject, onTestFinished, test, vi } from "vitest";
 import { FairLock } from "../../packages/client/src/entries/fair.ts";
 import { patienceMs } from "../support/patience.ts";
 import { startScript } from "../support/processes.ts";
@@ -24,7 +24,7 @@ async function shutDown(
   invocations: LeasedInvocationsConfig["invocations"],
   waitingKey: string,
   expected: readonly string[],
-): Promise<number> {
+): Promise<void> {
   const config = { clientConfig: engine.clientConfig, tableName: table.tableName, invocations };
   const script = new URL("fixtures/leased-invocations.ts", import.meta.url);
   const child = startScript(script, config, { ipc: true });
@@ -38,41 +38,27 @@ async function shutDown(
     },
     { timeout: patienceMs, interval: 50 },
   );
-  const sentAt = performance.now();
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([null, "SIGTERM"]);
-  return performance.now() - sentAt;
 }
 
-describe("SIGTERM to a process whose middleware has made its own client", () => {
-  test("takes the ticket of a wait out of its queue", async () => {
-    const key = table.newKey();
+test.each([
+  ["", undefined],
+  [", beside a handler that still runs, which keeps its lease", longMs],
+  [", beside a handler that has outlived its invocation, which keeps its lease", shortMs],
+])(
+  "SIGTERM to a process whose middleware has made its own client takes the ticket of a wait out of its queue%s",
+  async (_, besideMs) => {
+    const [key, beside] = [table.newKey(), table.newKey()];
     const lease = await watcher.acquire(key);
-    await shutDown({ [key]: longMs }, key, []);
+    const invocations = besideMs === undefined ? {} : { [beside]: besideMs };
+    const running = besideMs === undefined ? [] : [`running ${beside}`];
+    const outlived = besideMs === shortMs ? [`TimeoutError ${beside}`] : [];
+    await shutDown({ ...invocations, [key]: longMs }, key, [...running, ...outlived]);
     expect(await waiting(key)).toBe(0);
     expect((await watcher.inspect(key))?.owner).toBe("somebody else");
+    if (besideMs !== undefined)
+      expect(await watcher.inspect(beside)).toMatchObject({ owner: `shutdown/${beside}`, inCooldown: false });
     await lease.release();
-  });
-
-  test("does so beside a handler that still runs, which keeps its lease", async () => {
-    const [key, busy] = [table.newKey(), table.newKey()];
-    await watcher.acquire(key);
-    await shutDown({ [busy]: longMs, [key]: longMs }, key, [`running ${busy}`]);
-    expect(await waiting(key)).toBe(0);
-    expect(await watcher.inspect(busy)).toMatchObject({ owner: `shutdown/${busy}`, inCooldown: false });
-  });
-
-  test("does so beside a handler that has outlived its invocation, which keeps its lease", async () => {
-    const [key, outlived] = [table.newKey(), table.newKey()];
-    await watcher.acquire(key);
-    await shutDown({ [outlived]: shortMs, [key]: longMs }, key, [
-      `running ${outlived}`,
-      `TimeoutError ${outlived}`,
-    ]);
-    expect(await waiting(key)).toBe(0);
-    expect(await watcher.inspect(outlived)).toMatchObject({
-      owner: `shutdown/${outlived}`,
-      inCooldown: false,
-    });
-  });
-});
+  },
+);
