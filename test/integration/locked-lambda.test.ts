@@ -5,14 +5,7 @@ import { LeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import type { LeaseClient } from "@leasehold/client";
 import type { EnvironmentInfo, LocalApp } from "@leasehold/local";
 import { Duration, type Stack } from "aws-cdk-lib";
-import {
-  Alias,
-  Code,
-  type IFunction,
-  type IVersion,
-  Function as LambdaFunction,
-  Runtime,
-} from "aws-cdk-lib/aws-lambda";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { until } from "../support/app.ts";
@@ -42,37 +35,21 @@ let file: string;
 let files = 0;
 let slots = 0;
 
-/** An app with a job of a plain function, and one of an alias of a function that has room for a single call. */
+/** An app with a job of a function. */
 function build(stack: Stack): void {
-  const table = new LeaseTable(stack, "Leases");
-  const make = (
-    id: string,
-    options: { readonly reservedConcurrentExecutions?: number } = {},
-  ): LambdaFunction =>
-    new LambdaFunction(stack, id, {
-      runtime: Runtime.NODEJS_24_X,
-      handler: "index.handler",
-      code: Code.fromInline(handler),
-      timeout: Duration.seconds(4),
-      ...options,
-    });
-  const alias = new Alias(stack, "Live", {
-    aliasName: "live",
-    // The library's own types disagree under exactOptionalPropertyTypes.
-    version: make("Narrow", { reservedConcurrentExecutions: 1 }).currentVersion as IVersion,
+  const fn = new LambdaFunction(stack, "Plain", {
+    runtime: Runtime.NODEJS_24_X,
+    handler: "index.handler",
+    code: Code.fromInline(handler),
+    timeout: Duration.seconds(4),
   });
-  for (const [id, fn] of [
-    ["PlainJob", make("Plain")],
-    ["NarrowJob", alias as IFunction],
-  ] as const) {
-    new SingletonJob(stack, id, {
-      table,
-      key: id,
-      schedule: ScheduleExpression.rate(Duration.minutes(1)),
-      target: SingletonJobTarget.lockedLambda(fn, { retryAttempts: 3 }),
-      lockAtMostFor: Duration.seconds(3),
-    });
-  }
+  new SingletonJob(stack, "PlainJob", {
+    table: new LeaseTable(stack, "Leases"),
+    key: "PlainJob",
+    schedule: ScheduleExpression.rate(Duration.minutes(1)),
+    target: SingletonJobTarget.lockedLambda(fn, { retryAttempts: 3 }),
+    lockAtMostFor: Duration.seconds(3),
+  });
 }
 
 beforeAll(async () => {
@@ -86,9 +63,9 @@ beforeEach(() => {
 });
 
 /** Starts a run as the scheduler does; each has a scheduled time of its own, unless it is given one. */
-function start(job: string, ms: number, scheduledTime = nextSlot()): string {
-  const input = { job, scheduledTime, input: { file, ms } };
-  return app.startExecution(`${job}/Workflow/StateMachine`, input).executionArn;
+function start(ms: number, scheduledTime = nextSlot()): string {
+  const input = { job: "PlainJob", scheduledTime, input: { file, ms } };
+  return app.startExecution("PlainJob/Workflow/StateMachine", input).executionArn;
 }
 
 function nextSlot(): string {
@@ -108,21 +85,21 @@ function notes(): Note[] {
 const began = (times: number): Promise<void> =>
   until(`${times} calls`, () => notes().filter(({ what }) => what === "began").length >= times);
 
-function busy(id: string): EnvironmentInfo {
-  const [one, ...more] = app.environments(id).filter(({ state }) => state === "busy");
+function busy(): EnvironmentInfo {
+  const [one, ...more] = app.environments("Plain").filter(({ state }) => state === "busy");
   if (one === undefined || more.length > 0) throw new Error(`${more.length} more processes at work, or none`);
   return one;
 }
 
-const holder = async (key: string): Promise<string | undefined> => (await leases.inspect(key))?.owner;
+const holder = async (): Promise<string | undefined> => (await leases.inspect("PlainJob"))?.owner;
 
 test("a function is called under the lease, once for each scheduled time, by one run at a time", async () => {
   const slot = nextSlot();
-  const first = start("PlainJob", 3_000, slot);
+  const first = start(3_000, slot);
   await began(1);
-  expect(await holder("PlainJob")).toMatch(/^workflow:/);
-  const twin = start("PlainJob", 0, slot);
-  const next = start("PlainJob", 0);
+  expect(await holder()).toMatch(/^workflow:/);
+  const twin = start(0, slot);
+  const next = start(0);
   for (const run of [twin, next]) {
     expect(await app.finished(run)).toMatchObject({
       status: "SUCCEEDED",
@@ -130,7 +107,7 @@ test("a function is called under the lease, once for each scheduled time, by one
     });
   }
   const { output } = await app.finished(first);
-  const again = start("PlainJob", 0, slot);
+  const again = start(0, slot);
   expect(await app.finished(again)).toMatchObject({ output: { skipped: true, reason: "done" } });
   const calls = notes();
   expect(calls.map(({ what, scheduledTime }) => [what, scheduledTime])).toEqual([
@@ -138,23 +115,13 @@ test("a function is called under the lease, once for each scheduled time, by one
     ["ended", slot],
   ]);
   expect(output).toEqual({ fencingToken: calls[0]?.fencingToken });
-  expect(await holder("PlainJob")).toBeUndefined();
-});
-
-test("a function whose process is killed is called again under the same lease", async () => {
-  const run = start("PlainJob", 1_000);
-  await began(1);
-  await app.kill(busy("Plain").id);
-  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
-  const calls = notes();
-  expect(calls.map(({ what }) => what)).toEqual(["began", "began", "ended"]);
-  expect(new Set(calls.map(({ fencingToken }) => fencingToken)).size).toBe(1);
+  expect(await holder()).toBeUndefined();
 });
 
 test("a function that freezes is timed out, and called again; nobody else gets in meanwhile", async () => {
-  const run = start("PlainJob", 500);
+  const run = start(500);
   await began(1);
-  app.freeze(busy("Plain").id);
+  app.freeze(busy().id);
   let attempts = 0;
   while (notes().length < 2) {
     expect(await leases.tryAcquire("PlainJob")).toBeUndefined();
@@ -164,31 +131,4 @@ test("a function that freezes is timed out, and called again; nobody else gets i
   expect(attempts).toBeGreaterThan(4);
   expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
   expect(notes().map(({ what }) => what)).toEqual(["began", "began", "ended"]);
-});
-
-test("a run that is killed lets the lock go within a beat of its keeper, but its call is not joined by another", async () => {
-  const killed = start("PlainJob", 60_000);
-  await began(1);
-  app.stopExecution(killed);
-  await until("the release", () => false === app.executions().some(({ status }) => status === "RUNNING"));
-  expect(await holder("PlainJob")).toBeUndefined();
-  const run = start("PlainJob", 0);
-  const waits = (): boolean =>
-    app.history(run).entered.some(({ stateName }) => stateName === "LetEarlierEnd");
-  await until("the wait for the earlier call", waits);
-  expect(await holder("PlainJob")).toMatch(/^workflow:/);
-  expect(notes().map(({ what }) => what)).toEqual(["began"]);
-  // It would wait for a minute and the function's timeout.
-  app.stopExecution(run);
-});
-
-test("a function without room for another call is called once there is some, also by an alias", async () => {
-  const other = join(started.directory, "other");
-  const inTheWay = app.invoke("Narrow", { input: { file: other, ms: 3_000 } });
-  await until("the call in the way", () => app.environments("Narrow").some(({ state }) => state === "busy"));
-  const run = start("NarrowJob", 0);
-  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
-  expect((await inTheWay).functionError).toBeUndefined();
-  expect(app.environments("Narrow")).toHaveLength(1);
-  expect(notes().map(({ what }) => what)).toEqual(["began", "ended"]);
 });
