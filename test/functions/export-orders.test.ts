@@ -45,24 +45,19 @@ async function exported(answersPerBatch: number) {
   const client = new LeaseClient({ store: new MemoryLeaseStore(), clock: new ManualClock() });
   const lease = await client.acquire("transfer");
   const transfer = new OrderTransfer(table.documents, "shop");
-  const result = await transfer.transfer("export", "chunk", lease, () => 60_000);
-  return { ...table, result };
+  const result = transfer.transfer("export", "chunk", lease, () => 60_000);
+  return { ...table, ended: await result.catch(({ message }: Error) => message) };
 }
 
 test("an export has every order, also where the table answers for a part of them at a time", async () => {
-  const { result, written, batches } = await exported(2);
-  expect(result).toBe("transferred");
+  const { ended, written, batches } = await exported(2);
+  expect(ended).toBe("transferred");
   expect(batches).toEqual([5, 3, 1]);
   expect(written).toMatchObject([{ orders: orderIds.map((orderId) => ({ orderId })) }]);
 });
 
 test("an export that the table never answers wholly fails, and writes nothing", async () => {
-  const { documents, written } = tableOf(0);
-  const client = new LeaseClient({ store: new MemoryLeaseStore(), clock: new ManualClock() });
-  const lease = await client.acquire("transfer");
-  const transfer = new OrderTransfer(documents, "shop");
-  await expect(transfer.transfer("export", "chunk", lease, () => 60_000)).rejects.toThrow(
-    "5 orders could not be read",
-  );
+  const { ended, written } = await exported(0);
+  expect(ended).toContain("5 orders could not be read");
   expect(written).toEqual([]);
 });
