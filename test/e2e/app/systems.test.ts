@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import { pendingKey, type TransferKind, transferKey } from "../../../functions/import-orders/schema.ts";
 import { freshForVariable, movementsPartition } from "../../../functions/resource-cache/schema.ts";
-import { leaseTable, type PlainItem, startTestApp } from "../../support/app.ts";
+import { leaseTable, type PlainItem, startTestApp, until } from "../../support/app.ts";
 import { eventually } from "../../support/patience.ts";
 import type { ProxiedRequest } from "../../support/proxy.ts";
 import { nextTrigger, Shop } from "../../support/shop.ts";
@@ -21,9 +21,10 @@ async function put(tableId: string, Item: PlainItem): Promise<void> {
   await it.documents.send(new PutCommand({ TableName: it.app.tableName(tableId), Item }));
 }
 
-const task = (id: string, text = id): object => ({
-  ...{ id, payload: { text: id, sha256: createHash("sha256").update(text).digest("hex") } },
-});
+/** A task of a worker, whose document may be another one than was announced. */
+function task(id: string, announced = id): object {
+  return { id, payload: { text: id, sha256: createHash("sha256").update(announced).digest("hex") } };
+}
 
 async function answer(id: string, event: unknown): Promise<unknown> {
   const { payload, functionError } = await it.app.invoke(id, event);
@@ -159,8 +160,11 @@ function isOfTheStream({ headers, body }: ProxiedRequest): boolean {
   return isPolling || JSON.stringify(body).includes(waiterSortKeyPrefix);
 }
 
-/** The operations of one invocation, in their order. */
+/** The operations of one invocation, in their order. What a schedule has begun before is over by then. */
 async function operations(id: string, event: object): Promise<readonly string[]> {
+  const isQuiet = (scheduled: string) =>
+    it.app.environments(scheduled).every(({ state }) => state === "idle");
+  await until("the schedules' calls", () => ["Tasks/Restart", "Tickets/Cleaner"].every(isQuiet));
   it.proxy.reset();
   await answer(id, event);
   return it.proxy.requests.filter((request) => !isOfTheStream(request)).map(({ operation }) => operation);
