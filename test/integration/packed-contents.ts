@@ -6,6 +6,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { describe, expect, it } from "vitest";
+import { checkPublishing } from "../../tools/packaging/pack.ts";
 import { prepare, publishedPackages } from "../../tools/packaging/prepare.ts";
 import type { PackedProject } from "../support/packed.ts";
 
@@ -102,6 +103,13 @@ export function describePackedContents(packed: () => PackedProject): void {
         }
       }
     });
+  });
+
+  it("npm would publish every package, and has nothing to warn of", async () => {
+    const [archive = ""] = packed().archives.values();
+    const published = await checkPublishing(dirname(archive));
+    expect(published.map(({ name }) => name).sort()).toEqual([...names].sort());
+    expect(published.flatMap(({ warnings }) => warnings)).toEqual([]);
   });
 
   it("are packed without what an older build has left", async () => {
