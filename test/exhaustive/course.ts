@@ -1,9 +1,9 @@
 import type { Host } from "../worlds/host.ts";
-import type { Planted } from "../worlds/simulation.ts";
+import type { Scene } from "../worlds/simulation.ts";
 import { Violation } from "../worlds/world.ts";
-import { ChoiceWorld, type Fate, type Message, type Timer } from "./choice-world.ts";
+import { ChoiceWorld, type Fate, type Message } from "./choice-world.ts";
 import { LaneRun } from "./lane-run.ts";
-import type { AnyScenario, FaultKind, Scene } from "./scenario.ts";
+import type { AnyScenario, FaultKind } from "./scenario.ts";
 
 /** What may happen next. */
 export interface Choice {
@@ -35,11 +35,11 @@ export class Course {
   /** The hosts that a fault has stopped. One that a step freezes wakes by itself. */
   readonly #stopped = new Set<Host>();
 
-  constructor(scenario: AnyScenario, planted: Planted, isTold = false) {
+  constructor(scenario: AnyScenario, isTold = false) {
     this.#scenario = scenario;
     this.#kinds = new Set(scenario.kinds);
     this.world = new ChoiceWorld(scenario.fraction ?? 0.5, isTold);
-    this.#scene = scenario.make(this.world, planted);
+    this.#scene = scenario.make(this.world);
     this.#lanes = scenario.lanes.map((lane) => new LaneRun(lane, this.world, this.#scene));
   }
 
@@ -78,48 +78,40 @@ export class Course {
     return `${this.world.fingerprint()}|${lanes}|${remembered}|${this.#isNewTime}|${moved}`;
   }
 
-  /** The next step of a lane, or a timer, where nothing else that is to happen to its host could come before it. */
-  #localEvent(): Choice | undefined {
-    const { world } = this;
-    const timers = world.steps.timers.filter(({ at }) => at <= world.now);
-    const isAwaited = (host: Host | undefined): boolean => world.messages.some((one) => one.host === host);
+  /** The steps of lanes and the timers that are due, each with its host. */
+  #dueEvents(): readonly { readonly host: Host | undefined; readonly choice: Choice }[] {
+    const { steps, now } = this.world;
     const lanes = this.#lanes.filter(({ isDue }) => isDue);
-    for (const lane of lanes) {
-      const isAlone =
-        !isAwaited(lane.host) &&
-        timers.every(({ host }) => host !== lane.host) &&
-        lanes.every((other) => other === lane || other.host !== lane.host);
-      if (isAlone) return { ...this.#stepping(lane), isLocal: true };
-    }
-    for (const timer of timers) {
-      const isAlone =
-        !isAwaited(timer.host) &&
-        timers.every((other) => other === timer || other.host !== timer.host) &&
-        lanes.every(({ host }) => host !== timer.host);
-      if (isAlone) return { ...this.#firing(timer), isLocal: true };
-    }
-    return undefined;
+    const timers = steps.timers.filter(({ at }) => at <= now);
+    const event = (host: Host | undefined, what: string, take: Choice["take"]) => ({
+      host,
+      choice: { what, faults: 0, take } as const,
+    });
+    return [
+      ...lanes.map((lane) => event(lane.host, `${lane.host?.name}: ${lane.what}`, () => lane.take())),
+      ...timers.map((timer) =>
+        event(timer.host, `a timer of ${timer.host?.name ?? "the world"} fires`, () => steps.fire(timer)),
+      ),
+    ];
+  }
+
+  /** The next of them, where nothing else that is to happen to its host could come before it. */
+  #localEvent(): Choice | undefined {
+    const events = this.#dueEvents();
+    const local = events.find(
+      ({ host }, index) =>
+        this.world.messages.every((message) => message.host !== host) &&
+        events.every((other, place) => place === index || other.host !== host),
+    );
+    return local && { ...local.choice, isLocal: true };
   }
 
   /** What happens before time passes. */
   #due(): Choice[] {
-    const { world } = this;
-    const { now } = world;
-    const lanes = this.#lanes.filter(({ isDue }) => isDue).map((lane) => this.#stepping(lane));
-    const timers = world.steps.timers.filter(({ at }) => at <= now).map((timer) => this.#firing(timer));
-    const messages = world.messages
-      .filter(({ isLate, until }) => !isLate || until <= now)
+    const messages = this.world.messages
+      .filter(({ isLate, until }) => !isLate || until <= this.world.now)
       .map((message) => this.#arrival(message));
-    return [...lanes, ...timers, ...messages];
-  }
-
-  #stepping(lane: LaneRun): Choice {
-    return { what: `${lane.host?.name}: ${lane.what}`, faults: 0, take: () => lane.take() };
-  }
-
-  #firing(timer: Timer): Choice {
-    const what = `a timer of ${timer.host?.name ?? "the world"} fires`;
-    return { what, faults: 0, take: () => this.world.steps.fire(timer) };
+    return [...this.#dueEvents().map(({ choice }) => choice), ...messages];
   }
 
   #arrival(message: Message): Choice {
@@ -162,7 +154,7 @@ export class Course {
     const take = async (): Promise<void> => {
       this.#hasEnded = true;
       await this.world.calmDown();
-      if (this.world.violation === undefined) await this.#scenario.end?.(this.#scene);
+      if (this.world.violation === undefined) await this.#scene.end();
       this.world.check();
     };
     return { what: "the end", faults: 0, take: () => take().catch(unlessViolation) };

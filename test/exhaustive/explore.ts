@@ -1,4 +1,4 @@
-import type { Mistake, Planted } from "../worlds/simulation.ts";
+import type { Plant } from "../worlds/simulation.ts";
 import type { Line } from "../worlds/world.ts";
 import { Course } from "./course.ts";
 import { digest } from "./digest.ts";
@@ -25,7 +25,7 @@ export interface Bounds {
   readonly faults?: number;
   /** @default - until all courses are played */
   readonly milliseconds?: number;
-  readonly planted?: Planted;
+  readonly plant?: Plant | undefined;
 }
 
 /**
@@ -36,13 +36,13 @@ export interface Bounds {
  * no new future.
  */
 export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promise<Exploration> {
-  const { faults = scenario.faults, milliseconds = Number.POSITIVE_INFINITY, planted = {} } = bounds;
+  const { faults = scenario.faults, milliseconds = Number.POSITIVE_INFINITY, plant } = bounds;
   const since = performance.now();
   const seen = new Map<string, number>();
   const left: { readonly path: readonly number[]; readonly faults: number }[] = [{ path: [], faults }];
   const counts = { courses: 0, depth: 0 };
   let violation: Exploration["violation"];
-  const putRight = planted.plant?.();
+  const putRight = plant?.();
   const { stackTraceLimit } = Error;
   // Nobody reads the stacks of the errors that are expected, and they take a quarter of the time.
   Error.stackTraceLimit = 0;
@@ -50,7 +50,7 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
     while (violation === undefined && performance.now() - since < milliseconds) {
       const next = left.pop();
       if (next === undefined) break;
-      const course = new Course(scenario, planted);
+      const course = new Course(scenario);
       const path = [...next.path];
       let faultsLeft = faults;
       counts.courses += 1;
@@ -92,14 +92,10 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
 }
 
 /** Looks for a mistake: first without any fault, then with one more each time, for most show early. */
-export async function find(
-  scenario: AnyScenario,
-  mistake: Mistake,
-  { faults = scenario.faults, ...bounds }: Omit<Bounds, "planted"> = {},
-): Promise<Exploration> {
+export async function find(scenario: AnyScenario, plant: Plant): Promise<Exploration> {
   let last: Exploration | undefined;
-  for (let count = 0; count <= faults; count += 1) {
-    const found = await explore(scenario, { ...bounds, faults: count, planted: mistake });
+  for (let count = 0; count <= scenario.faults; count += 1) {
+    const found = await explore(scenario, { faults: count, plant });
     last = {
       ...found,
       states: found.states + (last?.states ?? 0),
@@ -108,7 +104,7 @@ export async function find(
     };
     if (found.violation !== undefined) break;
   }
-  if (last === undefined) throw new Error(`faults is ${faults}; allowed: a whole number from 0`);
+  if (last === undefined) throw new Error(`${scenario.name} is for no number of faults`);
   return last;
 }
 
@@ -116,11 +112,11 @@ export async function find(
 export async function retell(
   scenario: AnyScenario,
   path: readonly number[],
-  { faults = scenario.faults, planted = {} }: Bounds = {},
+  { faults = scenario.faults, plant }: Bounds = {},
 ): Promise<readonly Line[]> {
-  const putRight = planted.plant?.();
+  const putRight = plant?.();
   try {
-    const course = new Course(scenario, planted, true);
+    const course = new Course(scenario, true);
     let faultsLeft = faults;
     for (const index of path) {
       const choice = course.choices(faultsLeft)[index];

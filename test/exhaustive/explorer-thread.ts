@@ -6,14 +6,14 @@ import { scenarios } from "./scenarios/index.ts";
 /** A scenario to explore, or one of its mistakes to find. */
 export interface Task {
   readonly scenario: string;
-  /** The place of the mistake among the scenario's. @default - none is planted */
-  readonly mistake?: number | undefined;
+  /** What the mistake is. @default - none is planted */
+  readonly mistake?: string | undefined;
 }
 
-parentPort?.on("message", async ({ scenario: name, mistake: index }: Task) => {
+parentPort?.on("message", async ({ scenario: name, mistake = "" }: Task) => {
   const scenario = scenarios.find((one) => one.name === name);
   if (scenario === undefined) throw new Error(`no scenario has the name ${name}`);
-  const mistake = index === undefined ? undefined : scenario.mistakes[index];
-  const result: Exploration = mistake === undefined ? await explore(scenario) : await find(scenario, mistake);
+  const [plant] = scenario.mistakes[mistake] ?? [];
+  const result: Exploration = plant === undefined ? await explore(scenario) : await find(scenario, plant);
   parentPort?.postMessage(result);
 });

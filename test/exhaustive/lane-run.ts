@@ -1,18 +1,19 @@
 import type { Host } from "../worlds/host.ts";
+import { happen, type Scene } from "../worlds/simulation.ts";
 import type { World } from "../worlds/world.ts";
-import type { Lane, Scene, Wait } from "./scenario.ts";
+import type { Lane, Wait } from "./scenario.ts";
 
 /** One lane under way: a step is due when the calls of the one before have settled, and its wait is over. */
 export class LaneRun {
   readonly host: Host | undefined;
   readonly #lane: Lane<unknown>;
   readonly #world: World;
-  readonly #scene: Scene<unknown>;
+  readonly #scene: Scene<object>;
   #step = 0;
   #at = 0;
   #calls: readonly Promise<unknown>[] = [];
 
-  constructor(lane: Lane<unknown>, world: World, scene: Scene<unknown>) {
+  constructor(lane: Lane<unknown>, world: World, scene: Scene<object>) {
     this.#lane = lane;
     this.#world = world;
     this.#scene = scene;
@@ -52,7 +53,7 @@ export class LaneRun {
     }
     const { world } = this.#scene;
     const before = new Set(world.calls.keys());
-    await this.#scene.take(step);
+    await happen(this.#scene, step as object);
     this.#calls = [...world.calls.keys()].filter((call) => !before.has(call));
   }
 

@@ -36,7 +36,7 @@ async function main(): Promise<number> {
   if (values.write && chosen.length < scenarios.length)
     throw new Error("--write is of all cases: the page would lose the others; leave --scenario out");
   const tasks: Task[] = chosen.flatMap(({ name: scenario, mistakes }) =>
-    values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake })) : [{ scenario }],
+    values.mistakes ? Object.keys(mistakes).map((mistake) => ({ scenario, mistake })) : [{ scenario }],
   );
   const since = performance.now();
   console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
@@ -96,25 +96,22 @@ function coursesPlayed(done: readonly Done[], groups: readonly Group[]): string 
   return `${done.length} cases, ${states} states, ${courses} courses. Cases of ${byGroup.join(", ")}.`;
 }
 
-function mistakeOf({ scenario, mistake }: Task) {
-  return mistake === undefined
-    ? undefined
-    : scenarios.find(({ name }) => name === scenario)?.mistakes[mistake];
+/** What has to be seen, where a mistake is planted. */
+function expectedOf({ scenario, mistake = "" }: Task): RegExp | undefined {
+  return scenarios.find(({ name }) => name === scenario)?.mistakes[mistake]?.[1];
 }
 
 function isGood(task: Task, { violation }: Exploration): boolean {
-  const mistake = mistakeOf(task);
-  if (mistake === undefined) return violation === undefined;
-  return violation !== undefined && mistake.violation.test(violation.text);
+  const expected = expectedOf(task);
+  return expected === undefined ? violation === undefined : expected.test(violation?.text ?? "");
 }
 
 function tell(task: Task, result: Exploration): string {
   const { scenario, faults, states, courses, depth, milliseconds, violation } = result;
-  const mistake = mistakeOf(task);
   const verdict =
-    mistake === undefined
+    task.mistake === undefined
       ? (violation?.text ?? "complete")
-      : `${isGood(task, result) ? "found" : "NOT FOUND"}: ${mistake.what}`;
+      : `${isGood(task, result) ? "found" : "NOT FOUND"}: ${task.mistake}`;
   const seconds = `${(milliseconds / 1_000).toFixed(1)} s`;
   return `${row([scenario, faults, states, courses, depth, seconds])}  ${verdict}`;
 }
@@ -130,10 +127,10 @@ function row(cells: readonly (string | number)[]): string {
 
 /** The story of a course that must not be; of a mistake that was not found, what came instead. */
 async function tellWrong(task: Task, { faults, violation }: Exploration): Promise<void> {
-  const mistake = mistakeOf(task);
-  if (mistake !== undefined) {
+  const expected = expectedOf(task);
+  if (expected !== undefined) {
     const instead = violation?.text ?? "nothing went wrong";
-    console.log(`\n${task.scenario}, with ${mistake.what}: ${instead}; expected: ${mistake.violation}`);
+    console.log(`\n${task.scenario}, with ${task.mistake}: ${instead}; expected: ${expected}`);
     return;
   }
   const scenario = scenarios.find(({ name }) => name === task.scenario);

@@ -1,5 +1,4 @@
-import type { Cluster } from "../worlds/cluster.ts";
-import type { Mistake, Planted } from "../worlds/simulation.ts";
+import type { Mistakes, Scene } from "../worlds/simulation.ts";
 import type { World } from "../worlds/world.ts";
 
 /** What can befall the processes and what they send, each time at the cost of one fault. */
@@ -27,14 +26,6 @@ export type FaultKind =
 /** What can befall what one host hears of the service's time. */
 export const dateFaults: readonly FaultKind[] = ["no Dates", "Date replaced"];
 
-/** Some processes, and what must hold of all that they do. */
-export interface Scene<Step> {
-  readonly world: Cluster<unknown>;
-  /** What it remembers of several processes together, in the order in which it happened. @default - nothing */
-  readonly state?: string;
-  take(step: Step): Promise<void>;
-}
-
 /** Time that passes before a lane's next step. */
 export interface Wait {
   readonly kind: "wait";
@@ -51,36 +42,30 @@ export interface Lane<Step> {
 }
 
 /** A small case, of which every course is explored. */
-export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
+export interface Scenario<Step> {
   /** The primitive, and after a colon the situation. */
   readonly name: string;
-  /** How many faults befall it at most. */
-  readonly faults: number;
+  /** How many faults befall it at most. @default 1 */
+  readonly faults?: number;
   /** The kinds of faults that befall it. */
   readonly kinds: readonly FaultKind[];
   /** What comes before is an opening, in which no fault befalls it; in milliseconds. @default 0 */
   readonly openingMs?: number;
   /** What stands where chance would decide something that is not explored. @default 0.5 */
   readonly fraction?: number;
-  readonly make: (world: World, planted: Planted) => Stage;
+  readonly make: (world: World) => Scene<Step>;
   /** What goes on side by side. */
   readonly lanes: readonly Lane<Step>[];
-  /** What has to hold when nothing goes astray any more. */
-  readonly end?: (stage: Stage) => Promise<void>;
-  /** What has to be found. */
-  readonly mistakes: readonly Mistake[];
+  /** What has to be found. @default - nothing */
+  readonly mistakes?: Mistakes;
 }
 
 /** A scenario whose steps are not known here. */
-export type AnyScenario = Omit<Scenario, "make" | "lanes" | "end"> & {
-  readonly make: (world: World, planted: Planted) => Scene<unknown>;
-  readonly lanes: readonly Lane<unknown>[];
-  readonly end?: (stage: Scene<unknown>) => Promise<void>;
-};
+export type AnyScenario = Scenario<unknown> & Required<Pick<Scenario<unknown>, "faults" | "mistakes">>;
 
 /** Checks that the steps are those of the scene. */
-export function scenario<Step, Stage extends Scene<Step>>(one: Scenario<Step, Stage>): AnyScenario {
-  return one as unknown as AnyScenario;
+export function scenario<Step>(one: Scenario<Step>): AnyScenario {
+  return { faults: 1, mistakes: {}, ...one } as AnyScenario;
 }
 
 /** What is different where more faults befall a case. */
@@ -97,19 +82,9 @@ export function withFaults(
 ): readonly AnyScenario[] {
   return Object.entries(groups).map(([name, group]) => ({
     ...one,
-    mistakes: [],
+    mistakes: {},
     ...group,
     name: `${one.name}:${name}`,
     faults,
   }));
-}
-
-/** Gives those of some mistakes whose words contain one of these; throws where there are none. */
-export function named(mistakes: readonly Mistake[]): (...words: readonly string[]) => readonly Mistake[] {
-  return (...words) =>
-    words.flatMap((word) => {
-      const found = mistakes.filter(({ what }) => what.includes(word));
-      if (found.length === 0) throw new Error(`no mistake is called ${word}`);
-      return found;
-    });
 }

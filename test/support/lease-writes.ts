@@ -7,3 +7,9 @@ export function kindOf({ values }: { readonly values: Readonly<Record<string, un
   if (values[":version"] !== undefined) return "renew";
   return values[":releasedToken"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
 }
+
+/** Whether a write is of this kind. */
+export const isA =
+  (kind: LeaseWrite) =>
+  (write: Parameters<typeof kindOf>[0]): boolean =>
+    kindOf(write) === kind;

@@ -48,7 +48,7 @@ describe.skipIf(missingHistory)("beside the last release", { tags: ["long"] }, (
     async (simulation) => {
       const tally: Tally = {};
       for (let seed = 1; seed <= worlds; seed += 1) {
-        const outcome = await simulate(simulation, seed, {}, besideRelease(bundle));
+        const outcome = await simulate(simulation, seed, undefined, besideRelease(bundle));
         if (outcome.violation !== undefined) expect.fail(`\n${tellViolation(outcome, " --last-release")}`);
         addTo(tally, outcome.tally);
       }

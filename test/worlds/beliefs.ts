@@ -26,7 +26,7 @@ export class Beliefs {
   readonly #table: Table;
   readonly #beliefs = new Set<Belief>();
 
-  constructor({ world, table }: { readonly world: World; readonly table: Table }) {
+  constructor(world: World, table: Table) {
     this.#world = world;
     this.#table = table;
     world.observe(() => this.#check());

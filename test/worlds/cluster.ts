@@ -2,15 +2,9 @@ import { type LeaseClient, type LeaseClientOptions, LeaseError } from "@leasehol
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { isCancelled } from "../support/own-transaction.ts";
+import { Beliefs } from "./beliefs.ts";
 import { type Dates, Host } from "./host.ts";
-import {
-  calmWeather,
-  longestDelayMs,
-  type Network,
-  roughWeather,
-  type Tamper,
-  type Weather,
-} from "./network.ts";
+import { calmWeather, longestDelayMs, type Network, roughWeather, type Weather } from "./network.ts";
 import { type Change, Table } from "./table.ts";
 import type { World } from "./world.ts";
 
@@ -30,6 +24,11 @@ export type Mishap =
   | { readonly kind: "freeze"; readonly process: number; readonly ms: number }
   | { readonly kind: "kill"; readonly process: number }
   | { readonly kind: "collect" };
+
+export function isMishap<Step extends object>(step: Step | Mishap): step is Mishap {
+  const kinds: readonly unknown[] = ["wait", "standstill", "freeze", "kill", "collect"];
+  return "kind" in step && kinds.includes(step.kind);
+}
 
 /** What worlds count of mishaps and of a bad network: a simulation in which one of them never happens shows too little. */
 export const everyMishap = [
@@ -74,17 +73,6 @@ export class WorkError extends Error {
 
 const ofTheNetwork = ["LEASE_NO_ANSWER", "LEASE_THROTTLED", "LEASE_CONFLICT"];
 
-/**
- * Expects errors of the client with these codes, those that a bad network brings about, those of work that fails, and that a
- * user's own transaction was cancelled.
- */
-export const expecting =
-  (...codes: readonly string[]) =>
-  (error: unknown): boolean =>
-    error instanceof WorkError ||
-    isCancelled(error) ||
-    (error instanceof LeaseError && [...ofTheNetwork, ...codes].includes(error.code));
-
 /** How a cluster is made. */
 export interface ClusterOptions<Parts> {
   readonly processes: number;
@@ -93,6 +81,11 @@ export interface ClusterOptions<Parts> {
   /** Called after every write that takes effect. */
   readonly onChange?: (changes: readonly Change[]) => void;
   readonly client?: (process: Host) => Partial<LeaseClientOptions>;
+  /**
+   * The codes of errors that calls may end with, beside those that a bad network brings about, those of work that fails, and
+   * that a user's own transaction was cancelled.
+   */
+  readonly expected: readonly string[];
   /** How far wall clocks are wrong at most; by more than `retentionMs` only where ttl removes nothing. @default 2000 */
   readonly wallErrorMs?: number | undefined;
   /** What answers tell a host of the time. @default - drawn for each host */
@@ -101,7 +94,6 @@ export interface ClusterOptions<Parts> {
   readonly serviceAheadMs?: (index: number) => number;
   /** By how much the clocks of the service's hosts differ. @default 0 */
   readonly serviceSpreadMs?: number;
-  readonly tamper?: Tamper | undefined;
 }
 
 /**
@@ -112,6 +104,8 @@ export class Cluster<Parts> {
   readonly world: World;
   readonly table: Table;
   readonly processes: Running<Parts>[];
+  /** What hosts believe to hold. */
+  readonly beliefs: Beliefs;
   readonly #options: ClusterOptions<Parts>;
   readonly #fences = new Map<string, number>();
   readonly #calls = new Map<Promise<unknown>, Host>();
@@ -122,6 +116,7 @@ export class Cluster<Parts> {
     this.world = world;
     this.#options = options;
     this.table = new Table(world, (changes) => this.#changed(changes));
+    this.beliefs = new Beliefs(world, this.table);
     const names = Array.from({ length: options.processes }, (_, index) => `p${index}`);
     this.processes = names.map((name, index) => this.#start(name, index));
   }
@@ -156,12 +151,19 @@ export class Cluster<Parts> {
     this.world.fault(text);
   }
 
+  /** The host in a place, and what runs on it. */
+  at(index: number): Running<Parts> {
+    const running = this.processes[index];
+    if (running === undefined) throw new Error(`there is no process ${index}`);
+    return running;
+  }
+
   /** Waits for a host's call in the background: an error that is not expected is a fault. */
   watch<Value>(
     { process }: Running<Parts>,
     call: Promise<Value>,
-    onValue: (value: Value) => void,
-    isExpected: (error: unknown) => boolean,
+    onValue: (value: Value) => void = () => undefined,
+    isExpected: (error: unknown) => boolean = (error) => this.#isExpected(error),
   ): void {
     this.#calls.set(call, process);
     const onError = (error: unknown): void => {
@@ -177,13 +179,11 @@ export class Cluster<Parts> {
     else if (mishap.kind === "freeze") this.#freeze(mishap.process, mishap.ms);
     else if (mishap.kind === "kill") this.kill(mishap.process);
     else this.table.collectGarbage();
-    await this.clock.advance(0);
   }
 
   /** What it has sent arrives all the same; another host starts in its stead. */
   kill(index: number): void {
-    const dead = this.processes[index];
-    if (dead === undefined) return;
+    const dead = this.at(index);
     dead.process.kill();
     this.count("death");
     this.processes[index] = this.#start(`${dead.process.name}'`, index);
@@ -193,20 +193,32 @@ export class Cluster<Parts> {
     for (const index of this.processes.keys()) this.kill(index);
   }
 
+  /** A grant of something has this fencing token, which has to be larger than those before it. */
+  grows(what: string, fence: number): void {
+    const highest = this.#fences.get(what) ?? 0;
+    if (fence <= highest) this.fault(`the fencing token of ${what} went from ${highest} to ${fence}`);
+    this.#fences.set(what, fence);
+  }
+
   /** From now on nothing goes astray; resolves when what was under way has arrived. */
   async clearUp(): Promise<void> {
     this.#isCalm = true;
     await this.clock.advance(2 * longestDelayMs);
   }
 
+  #isExpected(error: unknown): boolean {
+    if (error instanceof WorkError || isCancelled(error)) return true;
+    return error instanceof LeaseError && [...ofTheNetwork, ...this.#options.expected].includes(error.code);
+  }
+
   #freeze(index: number, ms: number): void {
-    const host = this.processes[index]?.process;
-    host?.freeze(ms, host.isSuspendable && this.random.chance(0.5));
+    const host = this.at(index).process;
+    host.freeze(ms, host.isSuspendable && this.random.chance(0.5));
   }
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, dates, serviceSpreadMs = 0, tamper } = this.#options;
+    const { begin, client, dates, serviceSpreadMs = 0 } = this.#options;
     const errorMs = this.#options.wallErrorMs ?? wallErrorMs;
     // The explorer's hosts have nothing to draw from, and differ by their index.
     const { isRandom } = world;
@@ -216,7 +228,7 @@ export class Cluster<Parts> {
     const weather = (): Weather => (this.#isCalm ? calmWeather : own);
     const { LeaseClient: Client, LeaseServiceError: ServiceError } = process.release;
     const serviceAheadMs = this.#options.serviceAheadMs?.(index) ?? 0;
-    const around = { world, table, weather, serviceAheadMs, serviceSpreadMs, tamper, ServiceError };
+    const around = { world, table, weather, serviceAheadMs, serviceSpreadMs, ServiceError };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
@@ -252,10 +264,6 @@ export class Cluster<Parts> {
     if (is === undefined || is === before?.[token] || isCooldownToken(String(is))) return;
     this.count("grant");
     if (before?.[token] !== undefined) this.count("takeover");
-    const place = `${key.pk} ${key.sk}`;
-    const fence = Number(after?.[attributeNames.fence]);
-    const highest = this.#fences.get(place) ?? 0;
-    if (fence <= highest) this.fault(`the fencing token of ${place} went from ${highest} to ${fence}`);
-    this.#fences.set(place, fence);
+    this.grows(`${key.pk} ${key.sk}`, Number(after?.[attributeNames.fence]));
   }
 }

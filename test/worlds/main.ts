@@ -84,7 +84,7 @@ async function replay(
   seed: number,
   release: ReleaseBundle | undefined,
 ): Promise<boolean> {
-  const outcome = await simulate(simulation, seed, {}, release && besideRelease(release));
+  const outcome = await simulate(simulation, seed, undefined, release && besideRelease(release));
   console.log(tellViolation(outcome, release && " --last-release"));
   return outcome.violation === undefined;
 }

@@ -59,6 +59,11 @@ type Write = UpdateRequest | TransactionEntry;
 /** Changes a write on its way to the table: a mistake that is planted. */
 export type Tamper = <Sent extends Write>(write: Sent) => Sent;
 
+export const asItIs: Tamper = (write) => write;
+
+/** What every write of a host passes on its way to the table. */
+export const wire = { tamper: asItIs };
+
 /** What lies between the hosts and the table. */
 export interface Surroundings {
   readonly world: World;
@@ -67,14 +72,12 @@ export interface Surroundings {
   /** How far the clocks of the service's hosts are ahead that answer this one, and by how much they differ. */
   readonly serviceAheadMs: number;
   readonly serviceSpreadMs: number;
-  readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
   readonly ServiceError?: typeof LeaseServiceError;
 }
 
 /** What the SDK waits for an answer beyond the usual time. */
 const attemptMarginMs = 260;
-const attempts = 3;
 /** Shorter than the shortest retention: that much is asked of users. */
 export const longestDelayMs = 6_000;
 const dateResolutionMs = 1_000;
@@ -83,12 +86,28 @@ const longestDateErrorMs = 3_600_000;
 /** Wrong Dates that differ by more than this agree in no answer, however late. */
 const unlikeMs = 60_000;
 
+/** One copy of a request, on its way to the table. */
+export interface Copy<Answer extends object = object> {
+  readonly kind: "request" | "transaction" | "read";
+  /** Of the host's requests, and of the copies of this one; the first ones have the number 1. */
+  readonly request: number;
+  readonly number: number;
+  serve(): Answer;
+  accept(answer: Answer, time: ServiceTime | undefined): void;
+  refuse(error: unknown): void;
+  /** Whether the caller does not wait for any answer any more. */
+  readonly isGivenUp: boolean;
+}
+
 /**
  * One host's connection to the table: delays, losses, and the SDK's retries, whose earlier copies may still arrive after
  * everything else. Reads that are not consistent show the past.
  */
 export class Network implements LeaseStore {
   readonly tableName = "simulated";
+  /** How many copies the SDK sends at most. */
+  protected readonly attempts: number = 3;
+  #requests = 0;
   /** Whether an answer has told this host's client the time. */
   #hasToldTime = false;
   /** By how much the wrong Dates were off that this host has been sent. */
@@ -102,7 +121,7 @@ export class Network implements LeaseStore {
   }
 
   async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    return await this.call(call, () => this.#apply(request));
+    return await this.#call(call, () => this.#apply(request));
   }
 
   /** A batch: its writes travel together, and each takes effect by itself. */
@@ -110,24 +129,26 @@ export class Network implements LeaseStore {
     requests: readonly UpdateRequest[],
     call: CallOptions,
   ): Promise<readonly (UpdateResult | LeaseServiceError)[]> {
-    return await this.call(call, () => requests.map((request) => this.#apply(request)));
+    return await this.#call(call, () => requests.map((request) => this.#apply(request)));
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
-    const { table, tamper = asItIs } = this.around;
-    return await this.transaction(call, () => table.transact(entries.map(tamper)));
+    const { table } = this.around;
+    const tampered = (): TransactionEntry[] => entries.map((entry) => wire.tamper(entry));
+    return await this.#call(call, () => table.transact(tampered()), "transaction");
   }
 
   async get({ key, consistent }: GetRequest, call: CallOptions): Promise<Item | undefined> {
     const { table } = this.around;
     const serve = () => ({ item: table.at(key, this.lagMs(consistent)) });
-    return (await this.read(call, serve, consistent)).item;
+    return (await this.#call(call, serve, consistent ? "request" : "read")).item;
   }
 
   async query(request: QueryRequest, call: CallOptions): Promise<ScanPage> {
     const { table } = this.around;
     const { consistent } = request;
-    return await this.read(call, () => table.query(request, () => this.lagMs(consistent)), consistent);
+    const serve = () => table.query(request, () => this.lagMs(consistent));
+    return await this.#call(call, serve, consistent ? "request" : "read");
   }
 
   scan(): Promise<ScanPage> {
@@ -140,93 +161,95 @@ export class Network implements LeaseStore {
   }
 
   #apply(sent: UpdateRequest): UpdateResult {
-    const { table, tamper = asItIs } = this.around;
-    return table.update(tamper(sent));
-  }
-
-  /** As any call, but that it may show the past where it need not be consistent. */
-  protected read<Answer extends object>(
-    call: CallOptions,
-    serve: () => Answer,
-    _isConsistent: boolean,
-  ): Promise<Answer> {
-    return this.call(call, serve);
-  }
-
-  /** As any call, but that it may meet another transaction, and both are cancelled. */
-  protected async transaction<Answer extends object>(
-    call: CallOptions,
-    serve: () => Answer,
-  ): Promise<Answer> {
-    const { world, weather } = this.around;
-    if (!world.random.chance(weather().conflict)) return await this.call(call, serve);
-    world.count("conflict");
-    await this.call(call, () => ({}));
-    throw this.error("LEASE_CONFLICT", "it met another transaction");
+    return this.around.table.update(wire.tamper(sent));
   }
 
   /** Sends copies until one is answered in time; every copy that was not lost takes effect, whenever it arrives. */
-  protected call<Answer extends object>(
+  #call<Answer extends object>(
     { signal, isCurrent, timed }: CallOptions,
     serve: () => Answer,
+    kind: Copy["kind"] = "request",
   ): Promise<Answer> {
-    const { world, weather } = this.around;
-    const { random } = world;
+    this.#requests += 1;
+    const request = this.#requests;
     return new Promise((resolve, reject) => {
       let isGivenUp = false;
       let copies = 0;
-      const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void => {
+      const fail = (): void => {
         isGivenUp = true;
-        reject(this.error(code, "the network did not deliver"));
+        reject(this.error("LEASE_NO_ANSWER", "the network did not deliver"));
       };
       if (signal.aborted) {
-        fail("LEASE_NO_ANSWER");
+        fail();
         return;
       }
-      signal.addEventListener("abort", () => fail("LEASE_NO_ANSWER"), { once: true });
+      signal.addEventListener("abort", fail, { once: true });
 
-      const attempt = (number: number, isUnderWay: boolean): void => {
+      const attempt = (number: number): void => {
         if (signal.aborted) return;
-        if (number > attempts || !isCurrent()) {
-          fail("LEASE_NO_ANSWER");
-          return;
-        }
-        if (isUnderWay) world.count("sent twice");
-        if (random.chance(weather().throttled)) {
-          this.host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
+        if (number > this.attempts || !isCurrent()) {
+          fail();
           return;
         }
         copies = number;
         const answered = timed?.();
-        const isLost = random.chance(weather().requestLost);
-        const retry = this.host.schedule(
-          () => attempt(number + 1, isUnderWay || !isLost),
-          2 * weather().usualMs + attemptMarginMs,
-        );
-        if (isLost) {
-          world.count("request lost");
-          return;
-        }
-        world.after(this.#delayMs(), () => {
-          if (isGivenUp) world.count("late arrival");
-          const time = this.time();
-          const answer = serve();
-          if (random.chance(weather().answerLost)) {
-            world.count("answer lost");
-            return;
-          }
-          world.after(this.#delayMs(), () =>
-            this.host.deliver(() => {
-              retry();
-              answered?.(time);
-              this.#hasToldTime ||= answered !== undefined && time !== undefined;
-              // Of whichever copy it is the answer: another may be under way.
-              resolve(repeated(answer, copies > 1));
-            }, "answer"),
-          );
+        const retry = this.host.schedule(() => attempt(number + 1), this.patienceMs());
+        this.transmit({
+          ...{ kind, request, number, serve },
+          accept: (answer, time) => {
+            retry();
+            answered?.(time);
+            this.#hasToldTime ||= answered !== undefined && time !== undefined;
+            // Of whichever copy it is the answer: another may be under way.
+            resolve(repeated(answer, copies > 1));
+          },
+          refuse: (error) => {
+            retry();
+            isGivenUp = true;
+            reject(error);
+          },
+          get isGivenUp() {
+            return isGivenUp;
+          },
         });
       };
-      attempt(1, false);
+      attempt(1);
+    });
+  }
+
+  /** How long the SDK waits for an answer until it sends another copy. */
+  protected patienceMs(): number {
+    return 2 * this.around.weather().usualMs + attemptMarginMs;
+  }
+
+  /** Has a copy arrive at the table, and the answer at the host, or not. */
+  protected transmit<Answer extends object>(copy: Copy<Answer>): void {
+    const { world, weather } = this.around;
+    const { random } = world;
+    const { throttled, requestLost, answerLost, conflict } = weather();
+    if (random.chance(throttled)) {
+      const error = this.error("LEASE_THROTTLED", "the table has no capacity left");
+      this.host.schedule(() => copy.refuse(error), random.between(1, 50));
+      return;
+    }
+    if (random.chance(requestLost)) {
+      world.count("request lost");
+      return;
+    }
+    if (copy.number > 1) world.count("sent twice");
+    world.after(this.#delayMs(), () => {
+      if (copy.isGivenUp) world.count("late arrival");
+      const time = this.time();
+      let deliver: () => void;
+      if (copy.kind === "transaction" && random.chance(conflict)) {
+        world.count("conflict");
+        deliver = () => copy.refuse(this.error("LEASE_CONFLICT", "it met another transaction"));
+      } else {
+        const answer = copy.serve();
+        deliver = () => copy.accept(answer, time);
+      }
+      if (random.chance(answerLost)) world.count("answer lost");
+      else world.after(this.#delayMs(), () => this.host.deliver(deliver, "answer"));
     });
   }
 
@@ -278,8 +301,6 @@ function timeAt(now: number): ServiceTime {
   const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
   return { earliest, latest: earliest + dateResolutionMs };
 }
-
-const asItIs: Tamper = (write) => write;
 
 /** Says of each result whether its request was sent more than once. */
 export function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {

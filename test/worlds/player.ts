@@ -45,7 +45,7 @@ parentPort?.on("message", async ({ first, count }: Seeds) => {
   let [worlds, virtualMs] = [0, 0];
   let wrong: number | undefined;
   for (let seed = first; seed < first + count && wrong === undefined; seed += 1) {
-    const outcome = await simulate(simulation, seed, {}, parts);
+    const outcome = await simulate(simulation, seed, undefined, parts);
     worlds += 1;
     virtualMs += outcome.virtualMs;
     addTo(tally, outcome.tally);

@@ -1,20 +1,14 @@
 import type { TransactionEntry, UpdateRequest } from "@leasehold/client";
 import fc from "fast-check";
-import type { Tamper } from "./network.ts";
+import { type Cluster, isMishap, type Mishap } from "./cluster.ts";
+import { asItIs, type Tamper, wire } from "./network.ts";
 import { type Line, type Tally, Violation, World, type WorldParts } from "./world.ts";
 
-/** What is planted, for the simulation to see through: into what is sent, or into the client itself. */
-export interface Planted {
-  readonly tamper?: Tamper | undefined;
-  /** Changes the client's code; gives a function that puts it right again. */
-  readonly plant?: (() => () => void) | undefined;
-}
+/** Plants a mistake into the code; gives a function that puts it right again. */
+export type Plant = () => () => void;
 
-/** A mistake that has to be seen through, and how. */
-export interface Mistake extends Planted {
-  readonly what: string;
-  readonly violation: RegExp;
-}
+/** Mistakes that have to be seen through, by what they are, each with what is seen then. */
+export type Mistakes = Readonly<Record<string, readonly [plant: Plant, violation: RegExp]>>;
 
 /** One primitive in one situation: what its actors do, and what must hold. */
 export interface Simulation {
@@ -23,11 +17,11 @@ export interface Simulation {
   readonly claim: string;
   /** How many worlds the tests run. */
   readonly worlds: number;
-  /** What has to happen so often in all of them, or at least once: a simulation in which it does not proves nothing. */
-  readonly mustHappen: Readonly<Record<string, number>> | readonly string[];
-  readonly mistakes: readonly Mistake[];
+  /** What has to happen in all of them, once or so often: a simulation in which it does not proves nothing. */
+  readonly mustHappen: readonly (string | readonly [what: string, times: number])[];
+  readonly mistakes: Mistakes;
   /** Plays until all has been seen, or until {@link World.check} throws. */
-  play(world: World, planted: Planted): Promise<void>;
+  play(world: World): Promise<void>;
 }
 
 /** What a simulation came to. */
@@ -49,13 +43,13 @@ export interface Outcome {
 export async function simulate(
   simulation: Simulation,
   seed: number,
-  planted: Planted = {},
+  plant?: Plant,
   parts: Omit<WorldParts, "random" | "clock"> = {},
 ): Promise<Outcome> {
   const world = new World(seed, parts);
-  const putRight = planted.plant?.();
+  const putRight = plant?.();
   try {
-    await simulation.play(world, planted);
+    await simulation.play(world);
     world.check();
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
@@ -76,105 +70,161 @@ export function drawn<const Kind extends string, Parts extends object>(
   return { weight, arbitrary: fc.record(all) as fc.Arbitrary<{ readonly kind: Kind } & Parts> };
 }
 
-/** Something that steps can be taken in. */
-export interface Stage<Step> {
-  readonly world: { killAll(): void };
-  take(step: Step): Promise<void>;
+/** Some processes, and what must hold of all that they do. */
+export interface Scene<Step> {
+  readonly world: Cluster<unknown>;
+  /** What it remembers of several processes together, in the order in which it happened. @default - nothing */
+  readonly state?: string;
+  take(step: Step): void | Promise<void>;
+  /** @default - what the cluster does */
+  befall?(mishap: Mishap): Promise<void>;
+  /** Nothing goes astray any more: looks at what has to hold then. */
+  end(): Promise<void>;
 }
 
-/** How a stage is played: steps that the seed determines, after the opening ones, and then what has to hold in the end. */
-export interface Play<Step, Scene extends Stage<Step>> {
-  readonly step: fc.Arbitrary<Step>;
+/** Lets a step of a scene or a mishap happen, and what follows from it at once. */
+export async function happen<Step extends object>(scene: Scene<Step>, step: Step | Mishap): Promise<void> {
+  if (!isMishap(step)) await scene.take(step);
+  else if (scene.befall === undefined) await scene.world.befall(step);
+  else await scene.befall(step);
+  await scene.world.clock.advance(0);
+}
+
+/** How a scene is played: steps that the seed determines, after the opening ones, and then its end. */
+export interface Play<Step> {
+  readonly step: fc.Arbitrary<Step | Mishap>;
   /** @default 30 */
   readonly fewestSteps?: number;
   readonly mostSteps: number;
   readonly opening?: readonly Step[];
-  readonly make: (world: World, tamper: Tamper | undefined) => Scene;
-  readonly end: (scene: Scene) => Promise<void>;
+  readonly make: (world: World) => Scene<Step>;
 }
 
 /** Takes one step after the other; what is violated on the way ends it at once. */
-export function stepByStep<Step, Scene extends Stage<Step>>(play: Play<Step, Scene>): Simulation["play"] {
-  const { step, fewestSteps = 30, mostSteps, opening = [], make, end } = play;
+export function stepByStep<Step extends object>(play: Play<Step>): Simulation["play"] {
+  const { step, fewestSteps = 30, mostSteps, opening = [], make } = play;
   const all = fc.array(step, { minLength: fewestSteps, maxLength: mostSteps });
-  return async (world, { tamper }) => {
+  return async (world) => {
     const [steps = []] = fc.sample(all, { seed: world.seed, numRuns: 1 });
-    const scene = make(world, tamper);
-    const take = async (one: Step): Promise<void> => {
+    const scene = make(world);
+    for (const one of [...opening, ...steps]) {
       world.tell("step", () => JSON.stringify(one));
-      await scene.take(one);
+      await happen(scene, one);
       world.check();
-    };
-    for (const one of opening) await take(one);
-    for (const one of steps) await take(one);
+    }
     world.tell("step", "the end");
-    await end(scene);
+    await scene.end();
     world.check();
     scene.world.killAll();
   };
 }
 
-/** Plants a mistake: a part of a condition that always holds. */
-export function without(
-  part: string,
-  isMeant: (write: UpdateRequest | TransactionEntry) => boolean = () => true,
-): Tamper {
-  return (write) => {
-    if (!write.condition.includes(part) || !isMeant(write)) return write;
-    const [name = ""] = /#\w+/.exec(part) ?? [];
-    const always = `(${part} OR attribute_exists(${name}) OR attribute_not_exists(${name}))`;
-    return { ...write, condition: write.condition.replace(part, always) };
-  };
-}
+type Write = UpdateRequest | TransactionEntry;
 
-/** One test of a condition, as it was sent. */
-export interface SentTest {
-  readonly attribute: string;
-  /** A comparison, `exists` or `missing`. */
-  readonly test: string;
-  readonly write: UpdateRequest | TransactionEntry;
+/** Plants a mistake into what is sent. */
+export const sending =
+  (tamper: Tamper): Plant =>
+  () => {
+    wire.tamper = tamper;
+    return () => {
+      wire.tamper = asItIs;
+    };
+  };
+
+/** Which tests of conditions are meant, and what is left of them. */
+export interface Meant {
+  /** The attribute that is tested. @default - any */
+  readonly of?: string | RegExp | readonly string[];
+  /** A comparison, `exists` or `missing`. @default - any */
+  readonly test?: string;
+  /** @default - all writes */
+  readonly by?: (write: Write) => boolean;
+  /** What is left of a test of an attribute with this name. @default - nothing: it always holds */
+  readonly left?: (name: string) => string;
 }
 
 const sentTest = /(#\w+) (=|<>|<=|<) :\w+|attribute_(exists|not_exists)\((#\w+)\)/g;
 
-/** Plants a mistake: of the tests that are meant, only this much is left. @default - nothing: they always hold */
-export function withoutTests(
-  isMeant: (test: SentTest) => boolean,
-  left = (name: string): string => `(attribute_exists(${name}) OR attribute_not_exists(${name}))`,
-): Tamper {
+/** Leaves out the tests that are meant. */
+export function untested({ of = /./, test, by = () => true, left = anything }: Meant): Tamper {
+  const isMeant = (attribute: string): boolean =>
+    of instanceof RegExp ? of.test(attribute) : [of].flat().includes(attribute);
   return (write) => {
+    if (!by(write)) return write;
     const condition = write.condition.replace(
       sentTest,
       (text, compared?: string, comparison?: string, presence?: string, named?: string) => {
         const name = compared ?? named ?? "";
-        const test = comparison ?? (presence === "exists" ? "exists" : "missing");
-        if (!isMeant({ attribute: write.names[name] ?? "", test, write })) return text;
-        return `(${text} OR ${left(name)})`;
+        const sent = comparison ?? (presence === "exists" ? "exists" : "missing");
+        const isOther = test !== undefined && test !== sent;
+        return isOther || !isMeant(write.names[name] ?? "") ? text : `(${text} OR ${left(name)})`;
       },
     );
     return { ...write, condition };
   };
 }
 
-/** Means the tests of this kind of all attributes that begin like this. */
-export const startsWith =
-  (prefix: string, test: string) =>
-  (sent: SentTest): boolean =>
-    sent.attribute.startsWith(prefix) && sent.test === test;
+/** Plants a mistake: the tests that are meant are left out. */
+export const without = (meant: Meant): Plant => sending(untested(meant));
 
-/** Plants a mistake: another method in place of one of a class. */
+const anything = (name: string): string => `(attribute_exists(${name}) OR attribute_not_exists(${name}))`;
+/** Leaves of a test that the attribute has to be there. */
+export const exists = (name: string): string => `attribute_exists(${name})`;
+
+/** Plants a mistake: writes that have this value, and that are meant, say another one. */
+export const saying = (
+  name: `:${string}`,
+  value: string | number | ((said: string | number) => string | number),
+  isMeant: (write: Write) => boolean = () => true,
+): Plant =>
+  sending((write) => {
+    const said = write.values[name];
+    if (said === undefined || !isMeant(write)) return write;
+    return {
+      ...write,
+      values: { ...write.values, [name]: typeof value === "function" ? value(said) : value },
+    };
+  });
+
+type Method = (...given: never[]) => unknown;
+type As<Member> = Extract<NonNullable<Member>, Method>;
+
+/** Plants a mistake: another method in place of one of a class. It gets that one, what it is called with, and on what. */
 export function replacing<Type extends object, Name extends keyof Type>(
   prototype: Type,
   name: Name,
-  mistaken: (original: Type[Name]) => Type[Name],
-): Planted["plant"] {
+  mistaken: (
+    original: (...given: Parameters<As<Type[Name]>>) => ReturnType<As<Type[Name]>>,
+    given: Parameters<As<Type[Name]>>,
+    self: Type,
+  ) => ReturnType<As<Type[Name]>>,
+): Plant {
   return () => {
-    const original = prototype[name];
-    prototype[name] = mistaken(original);
-    return () => {
-      prototype[name] = original;
+    const original = prototype[name] as As<Type[Name]>;
+    const planted = function (this: Type, ...given: Parameters<As<Type[Name]>>) {
+      return mistaken((...own) => original.apply(this, own) as ReturnType<As<Type[Name]>>, given, this);
     };
+    Object.assign(prototype, { [name]: planted });
+    return () => Object.assign(prototype, { [name]: original });
   };
 }
 
+/** Plants several mistakes at once. */
+export const both =
+  (...plants: readonly Plant[]): Plant =>
+  () => {
+    const putRight = plants.map((plant) => plant());
+    return () => {
+      for (const each of putRight) each();
+    };
+  };
+
 export const isGrant = ({ values }: { readonly values: object }): boolean => ":acquiredAt" in values;
+
+/** Those of some mistakes whose words contain one of these; throws where there are none. */
+export function named(mistakes: Mistakes, ...words: readonly string[]): Mistakes {
+  const found = words.map((word) => Object.entries(mistakes).filter(([what]) => what.includes(word)));
+  const missing = words.find((_, index) => found[index]?.length === 0);
+  if (missing !== undefined) throw new Error(`no mistake is called ${missing}`);
+  return Object.fromEntries(found.flat());
+}

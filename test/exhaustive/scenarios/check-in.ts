@@ -1,11 +1,11 @@
-import { Desk, checkIn as simulated, type VisitStep } from "../../worlds/primitives/check-in.ts";
-import type { Planted } from "../../worlds/simulation.ts";
+import { Desk, type VisitStep } from "../../worlds/primitives/check-in.ts";
+import { lineMistakes } from "../../worlds/primitives/fair-lock.ts";
+import { named } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
-import { dateFaults, type Lane, named, scenario, type Wait, wait } from "../scenario.ts";
+import { dateFaults, type Lane, scenario, type Wait, wait } from "../scenario.ts";
 
 const [ann, bob, cyd] = [0, 1, 2];
 const names = ["ann", "bob", "cyd"];
-const end = (stage: Desk): Promise<void> => stage.expectAllToBeServed();
 
 const come = (who: number, join = true) => ({ kind: "come", who, join }) as const;
 const go = (who: number) => ({ kind: "go", who }) as const;
@@ -21,73 +21,61 @@ function desk(
   };
 }
 
-const make = (world: World, { tamper }: Planted): Desk => new Desk(world, tamper, { processes: 2, names });
-
-const mistakesOf = named(simulated.mistakes);
+const make = (world: World): Desk => new Desk(world, { processes: 2, names });
 
 export const checkIn = [
   scenario({
     name: "check-in",
-    faults: 1,
     kinds: ["request lost", "answer lost", "sent twice", "killed", ...dateFaults],
     make,
     lanes: [
       desk(0, come(ann), wait(100), come(bob), wait(400), go(ann), come(bob), go(bob)),
       desk(1, come(cyd), wait(800), come(cyd), go(cyd), come(cyd), go(cyd)),
     ],
-    end,
-    mistakes: mistakesOf("bound"),
+    mistakes: named(lineMistakes, "bound"),
   }),
   // Others come between a newcomer's look and what follows from it.
   scenario({
     name: "check-in:newcomer",
-    faults: 1,
     kinds: ["request late", "killed", "frozen"],
     make,
     lanes: [
       desk(0, come(ann), wait(100), come(bob), wait(400), go(ann), wait(200), come(bob)),
       desk(1, come(cyd)),
     ],
-    end,
-    mistakes: mistakesOf("newcomer"),
+    mistakes: named(lineMistakes, "newcomer"),
   }),
   // A visitor that has heard nothing comes to another desk, and both copies run at once.
   scenario({
     name: "check-in:two-desks",
-    faults: 1,
     kinds: ["request lost", "request late", "answer lost", "sent twice"],
     make,
     lanes: [
       desk(0, come(ann), wait(500), come(bob), wait(500), go(ann), come(bob)),
       desk(1, wait(500), come(bob), wait(1_000), go(bob), come(bob)),
     ],
-    end,
-    mistakes: mistakesOf("second ticket"),
+    mistakes: named(lineMistakes, "second ticket"),
   }),
   // The holder comes again between another one's look and what follows from it.
   scenario({
     name: "check-in:holder",
-    faults: 1,
     kinds: ["request late", "answer lost", "killed", "frozen"],
     make,
     lanes: [
       desk(0, come(ann), wait(3_000), come(ann), wait(3_500), come(ann)),
       desk(1, wait(1_000), come(bob), wait(1_500), come(bob)),
     ],
-    end,
-    mistakes: mistakesOf("checked in again"),
+    mistakes: named(lineMistakes, "has renewed"),
   }),
   // A waiter comes again between the look of one behind it and what follows from it.
   scenario({
     name: "check-in:waiter",
-    faults: 1,
     kinds: ["request late", "answer lost", "killed", "frozen"],
     make,
     lanes: [
       desk(0, come(ann), wait(100), come(bob), wait(3_900), come(bob), wait(2_500), come(bob)),
       desk(1, wait(1_000), come(cyd), wait(1_500), come(cyd)),
     ],
-    end,
-    mistakes: mistakesOf("renewed"),
+    mistakes: named(lineMistakes, "has answered"),
   }),
 ];

@@ -1,6 +1,10 @@
-import { Election, type LeaderStep, leader as simulated } from "../../worlds/primitives/leader.ts";
-import { foreignRelease, hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
-import type { Mistake, Planted } from "../../worlds/simulation.ts";
+import { Election, type LeaderStep } from "../../worlds/primitives/leader.ts";
+import {
+  foreignRelease,
+  hastyExpiry,
+  heldGrant,
+  longBelief,
+} from "../../worlds/primitives/lease-mistakes.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, wait } from "../scenario.ts";
 
@@ -8,34 +12,26 @@ const lead = (process: number): LeaderStep => ({ kind: "lead", process });
 const stop = (process: number): LeaderStep => ({ kind: "stop", process });
 const resign = (process: number): LeaderStep => ({ kind: "resign", process });
 
-const make =
-  (candidates: number, observes = false) =>
-  (world: World, { tamper }: Planted): Election =>
-    new Election(world, tamper, { candidates, isSteady: true, observes });
-const end = (election: Election): Promise<void> => election.expectANewLeader();
-
-const [, whileLed] = simulated.mistakes as [Mistake, Mistake];
+const make = (world: World): Election =>
+  new Election(world, { candidates: 2, isSteady: true, observes: false });
 
 export const leader = [
   scenario({
     name: "leader",
-    faults: 1,
     kinds: ["answer lost", "sent twice", ...dateFaults],
-    make: make(2),
+    make,
     lanes: [
       { process: 0, steps: [lead(0)] },
       { process: 0, steps: [wait(2_000), stop(0)] },
       { process: 1, steps: [lead(1)] },
       { process: 1, steps: [wait(6_500), stop(1)] },
     ],
-    end,
-    mistakes: [foreignRelease, whileLed],
+    mistakes: { ...foreignRelease, ...heldGrant },
   }),
   scenario({
     name: "leader:frozen",
-    faults: 1,
     kinds: ["frozen"],
-    make: make(2),
+    make,
     lanes: [
       { process: 0, steps: [lead(0)] },
       // Twice: a process that was frozen may begin to lead after the first.
@@ -43,21 +39,17 @@ export const leader = [
       { process: 1, steps: [wait(900), lead(1)] },
       { process: 1, steps: [wait(6_500), stop(1), wait(500), stop(1)] },
     ],
-    end,
-    mistakes: [hastyExpiry, longBelief],
+    mistakes: { ...hastyExpiry, ...longBelief },
   }),
   scenario({
     name: "leader:resigned",
-    faults: 1,
     kinds: ["answer lost", "killed"],
-    make: make(2),
+    make,
     lanes: [
       { process: 0, steps: [lead(0)] },
       { process: 0, steps: [wait(1_000), resign(0), wait(500), stop(0)] },
       { process: 1, steps: [lead(1)] },
       { process: 1, steps: [wait(3_000), stop(1)] },
     ],
-    end,
-    mistakes: [],
   }),
 ];

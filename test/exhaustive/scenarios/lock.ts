@@ -1,7 +1,6 @@
 import { clockSkewMs } from "../../worlds/cluster.ts";
 import { LockScene, type LockStep } from "../../worlds/primitives/lock.ts";
-import * as mistakes from "../../worlds/primitives/lock-mistakes.ts";
-import type { Planted } from "../../worlds/simulation.ts";
+import { ofScenarios } from "../../worlds/primitives/lock-mistakes.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, type FaultKind, type Lane, scenario, type Wait, wait, withFaults } from "../scenario.ts";
 
@@ -28,39 +27,32 @@ const messages: readonly FaultKind[] = [
   "answer late",
   "sent twice",
 ];
-const make = (world: World, planted: Planted): LockScene => new LockScene(world, planted);
-const end = (scene: LockScene): Promise<void> => scene.expectItToOpen();
+const make = (world: World): LockScene => new LockScene(world);
 const waits = { waitMs: 9_000 };
 
 const usual = scenario({
   name: "lock",
-  faults: 1,
   kinds: [...messages, "killed", "frozen", ...dateFaults],
   make,
   lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
-  end,
-  mistakes: mistakes.usual,
+  mistakes: ofScenarios.lock,
 });
 
 const renewed = scenario({
   name: "lock:renewed",
-  faults: 1,
   kinds: ["request lost", "request late", "answer lost", "answer late", "killed", "frozen"],
   make,
   lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
-  end,
-  mistakes: mistakes.renewed,
+  mistakes: ofScenarios.renewed,
 });
 
 const judgedLate = scenario({
   name: "lock:judged-late",
-  faults: 1,
   kinds: [...messages, "killed", "frozen"],
   make,
   // Its renewal lands between an answer to the other caller and the moment at which that caller judges the answer.
   lanes: [lane(0, {}, wait(3_000), "renew", wait(3_500), "write", "release"), lane(1, waits, "write")],
-  end,
-  mistakes: mistakes.judgedLate,
+  mistakes: ofScenarios["judged-late"],
 });
 
 export const lock = [
@@ -79,17 +71,14 @@ export const lock = [
     kinds: ["request late", "request lost", "answer late"],
     make,
     lanes: [lane(0, {}, wait(6_500), "write"), lane(1, wait(1_000), waits, "write")],
-    end,
-    mistakes: mistakes.slow,
+    mistakes: ofScenarios.slow,
   }),
   scenario({
     name: "lock:three-callers",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
     make,
     lanes: [lane(0, {}, "release"), lane(1, waits, "write", "release"), lane(2, waits, "write", "release")],
-    end,
-    mistakes: mistakes.threeCallers,
+    mistakes: ofScenarios["three-callers"],
   }),
   renewed,
   ...withFaults(renewed, 2, {
@@ -105,15 +94,13 @@ export const lock = [
   }),
   scenario({
     name: "lock:renewed-late",
-    faults: 1,
     kinds: messages,
     make,
     lanes: [
       lane(0, {}, "renew", wait(1_000), "renew", wait(5_000), "write"),
       lane(1, wait(500), waits, "write", "release"),
     ],
-    end,
-    mistakes: mistakes.renewedLate,
+    mistakes: ofScenarios["renewed-late"],
   }),
   judgedLate,
   ...withFaults(judgedLate, 2, { "two-frozen": { kinds: ["frozen", "request late"] } }),
@@ -128,18 +115,13 @@ export const lock = [
       lane(0, wait(0), {}, wait(4_000), "write", wait(3_000), "write"),
       lane(1, waits, "write", "renew", wait(4_000), "write"),
     ],
-    end,
-    mistakes: mistakes.clocks,
+    mistakes: ofScenarios.clocks,
   }),
   scenario({
     name: "lock:slow-service",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
     // The service's host that answers the holder is behind the one that answers the waiter, by nearly the allowance.
-    make: (world, planted) =>
-      new LockScene(world, planted, undefined, {
-        serviceAheadMs: (index) => (index === 0 ? -behindMs : 0),
-      }),
+    make: (world) => new LockScene(world, { serviceAheadMs: (index) => (index === 0 ? -behindMs : 0) }),
     lanes: [
       {
         process: 0,
@@ -155,14 +137,12 @@ export const lock = [
       // At a full second, so that the answer's Date tells this caller the time exactly.
       lane(1, wait(2_000), waits, "write"),
     ],
-    end,
-    mistakes: mistakes.slowService,
+    mistakes: ofScenarios["slow-service"],
   }),
   scenario({
     name: "lock:first-renewal",
-    faults: 1,
     kinds: ["throttled", "request lost", "answer lost"],
-    make,
+    make: (world) => new LockScene(world, { isTidy: true }),
     lanes: [
       // What its first answer tells corrects the expiry that it has written, by a renewal at once.
       {
@@ -176,18 +156,13 @@ export const lock = [
       },
       lane(1, wait(1_000), { waitMs: 1_000 }, "write", "release"),
     ],
-    end: (scene: LockScene) => scene.expectNothingToStay(),
-    mistakes: mistakes.firstRenewal,
+    mistakes: ofScenarios["first-renewal"],
   }),
   scenario({
     name: "lock:untold",
-    faults: 1,
     kinds: ["request lost", "answer lost", "answer late", "killed", "frozen"],
     // The first host's answers have no Date, and its clock is behind by more than a lease.
-    make: (world, planted) =>
-      new LockScene(world, planted, undefined, {
-        dates: (index) => (index === 0 ? "stripped" : "kept"),
-      }),
+    make: (world) => new LockScene(world, { dates: (index) => (index === 0 ? "stripped" : "kept") }),
     lanes: [
       {
         process: 0,
@@ -200,12 +175,10 @@ export const lock = [
       },
       lane(1, wait(1_000), waits, "write"),
     ],
-    end,
-    mistakes: mistakes.untold,
+    mistakes: ofScenarios.untold,
   }),
   scenario({
     name: "lock:handed-over",
-    faults: 1,
     kinds: ["request late", "answer late", "clock back", "clock ahead", "killed"],
     make,
     lanes: [
@@ -214,45 +187,37 @@ export const lock = [
       lane(1, {}, wait(1_000), "adopt", "write", wait(7_000), "write", "renew", "release"),
       lane(2, wait(1_500), waits, "write"),
     ],
-    end,
-    mistakes: mistakes.handedOver,
+    mistakes: ofScenarios["handed-over"],
   }),
   scenario({
     name: "lock:late-copies",
-    faults: 1,
     kinds: ["sent twice", "request late"],
     make,
     lanes: [
       lane(0, {}, "check", "release", wait(1_500), "check", "revive", wait(1_000), "check"),
       lane(1, wait(500), {}, "check", "release", wait(1_500), {}, "check", "release"),
     ],
-    end,
-    mistakes: mistakes.lateCopies,
+    mistakes: ofScenarios["late-copies"],
   }),
   scenario({
     name: "lock:slots",
-    faults: 1,
     kinds: [...messages, "killed"],
     make,
     lanes: [
       lane(0, { slot: "1" }, "complete", { slot: "2" }, "release"),
       lane(1, { slot: "1", ...waits }, "complete", { slot: "2", ...waits }, "complete"),
     ],
-    end,
-    mistakes: mistakes.slots,
+    mistakes: ofScenarios.slots,
   }),
   scenario({
     name: "lock:kept-closed",
-    faults: 1,
     kinds: [...messages, "killed"],
     make,
     lanes: [lane(0, { lockAtLeastForMs: 3_000 }, "release"), lane(1, waits, "write", "release")],
-    end,
-    mistakes: mistakes.keptClosed,
+    mistakes: ofScenarios["kept-closed"],
   }),
   scenario({
     name: "lock:reentrant",
-    faults: 1,
     kinds: [...messages, "frozen"],
     make,
     lanes: [
@@ -260,8 +225,7 @@ export const lock = [
       { process: 0, steps: reentrantSteps("two", 1_000) },
       lane(1, waits, "write", "release"),
     ],
-    end,
-    mistakes: mistakes.reentrant,
+    mistakes: ofScenarios.reentrant,
   }),
   scenario({
     name: "lock:removed-by-ttl",
@@ -272,8 +236,7 @@ export const lock = [
       lane(0, {}, "write", "release"),
       lane(1, wait(9_000), {}, "write", "release", wait(15_000), {}, "write", "release"),
     ],
-    end,
-    mistakes: mistakes.removedByTtl,
+    mistakes: ofScenarios["removed-by-ttl"],
   }),
 ];
 

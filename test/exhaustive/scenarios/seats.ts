@@ -1,17 +1,15 @@
 /** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
 import { seatCounters } from "../../../packages/client/src/primitives/seats/seat.ts";
-import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, withConditions } from "../../support/recomposed.ts";
 import { takingTurns, uncountedLeave } from "../../worlds/primitives/fair-lock-mistakes.ts";
 import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../worlds/primitives/seats.ts";
-import { type Mistake, replacing, withoutTests } from "../../worlds/simulation.ts";
+import { type Mistakes, named, replacing, without } from "../../worlds/simulation.ts";
 import {
   type AnyScenario,
   dateFaults,
   type FaultKind,
-  named,
   scenario,
   type Wait,
   wait,
@@ -40,22 +38,16 @@ const reading = (caller: number): readonly (SeatStep | Wait)[] =>
 
 const messages: readonly FaultKind[] = ["request lost", "request late", "answer lost", "sent twice"];
 
-const mistakesOf = named(mistakes);
-
-const end = (stage: Seats): Promise<void> => stage.expectAllToHeal();
-
-const seatMistakes: readonly Mistake[] = [
-  {
-    what: "a release that does not insist on its seat",
-    plant: writing("release", (write) => insistingOn(write, "attribute_exists(#ttl)")),
-    violation: /differs from/,
-  },
-  {
-    what: "a seat that is not counted",
-    plant: writing("acquire", (write) => leaving(write, "#permits")),
-    violation: /permits differs from/,
-  },
-];
+const seatMistakes: Mistakes = {
+  "a release that does not insist on its seat": [
+    writing("release", (write) => insistingOn(write, "attribute_exists(#ttl)")),
+    /differs from/,
+  ],
+  "a seat that is not counted": [
+    writing("acquire", (write) => leaving(write, "#permits")),
+    /permits differs from/,
+  ],
+};
 
 /** In place of the mark of the owner's own seat, the one of anybody's. */
 function besideAny(write: Write): Write {
@@ -66,24 +58,17 @@ function withoutBounds(write: Write): Write {
   return withConditions(write, (condition) => (condition.includes(":most_") ? undefined : condition));
 }
 
-const takenBack: Mistake = {
-  what: "an acquisition that is taken back without having landed",
-  plant: replacing(
-    SeatForm.prototype,
-    "cancel",
-    (original) =>
-      function (this: SeatForm, cancellation) {
-        return insistingOn(original.call(this, cancellation), "attribute_exists(#ttl)");
-      },
-  ),
-  violation: /differs from/,
+const takenBack: Mistakes = {
+  "an acquisition that is taken back without having landed": [
+    writing("cancel", (write) => insistingOn(write, "attribute_exists(#ttl)")),
+    /differs from/,
+  ],
 };
 
 const semaphore = scenario({
   name: "semaphore",
-  faults: 1,
   kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
-  make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+  make: (world) => new Seats(world, { processes: 2, permits: 1 }),
   lanes: [
     {
       process: 0,
@@ -91,15 +76,13 @@ const semaphore = scenario({
     },
     { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), check(1), release(1)] },
   ],
-  end,
-  mistakes: [...mistakesOf("off by one", "counter", "revoked", "proof without"), ...seatMistakes],
+  mistakes: { ...named(mistakes, "off by one", "counter", "revoked", "proof without"), ...seatMistakes },
 });
 
 const readWrite = scenario({
   name: "read-write",
-  faults: 1,
   kinds: ["request lost", "request late", "answer lost", "sent twice", "killed", ...dateFaults],
-  make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+  make: (world) => new Seats(world, { processes: 2 }),
   lanes: [
     {
       process: 0,
@@ -107,23 +90,16 @@ const readWrite = scenario({
     },
     { process: 1, steps: [acquire(1, "write", { waitMs: 500 }), check(1), release(1)] },
   ],
-  end,
-  mistakes: [
-    {
-      what: "a bound that is left out",
-      plant: writing("acquire", withoutBounds),
-      violation: /two writers|reads while/,
-    },
-  ],
+  mistakes: { "a bound that is left out": [writing("acquire", withoutBounds), /two writers|reads while/] },
 });
 
 /** A writer renews for so long while another one comes. */
-const renewals = (name: string, holdsMs: number, mistakes: readonly Mistake[]): AnyScenario =>
+const renewals = (name: string, holdsMs: number, mistakes: Mistakes): AnyScenario =>
   scenario({
     name,
     faults: 2,
     kinds: ["request late", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+    make: (world) => new Seats(world, { processes: 2 }),
     lanes: [
       {
         process: 0,
@@ -131,21 +107,19 @@ const renewals = (name: string, holdsMs: number, mistakes: readonly Mistake[]): 
       },
       { process: 1, steps: [wait(6_500), acquire(1, "write", { waitMs: 0 }), release(1)] },
     ],
-    end,
     mistakes,
   });
 
 export const seats: readonly AnyScenario[] = [
   semaphore,
   ...withFaults(semaphore, 2, {
-    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"], mistakes: [takenBack] },
+    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"], mistakes: takenBack },
     "two-late": { kinds: ["request late"] },
   }),
   scenario({
     name: "semaphore:three",
-    faults: 1,
     kinds: ["request late", "answer lost", "sent twice", "killed", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 3, permits: 2 }),
+    make: (world) => new Seats(world, { processes: 3, permits: 2 }),
     lanes: [
       {
         process: 0,
@@ -162,14 +136,13 @@ export const seats: readonly AnyScenario[] = [
         ],
       },
     ],
-    end,
-    mistakes: mistakesOf("off by one", "cooldown", "takeover", "two copies"),
+    mistakes: named(mistakes, "off by one", "cooldown", "takeover", "two copies"),
   }),
   scenario({
     name: "semaphore:ttl",
     faults: 2,
     kinds: ["request late", "answer lost", "ttl"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2 }),
+    make: (world) => new Seats(world, { processes: 2, permits: 2 }),
     lanes: [
       { process: 0, steps: [acquire(0, "permit", { waitMs: 0 }), wait(2_000), release(0)] },
       {
@@ -183,33 +156,28 @@ export const seats: readonly AnyScenario[] = [
         ],
       },
     ],
-    end,
-    mistakes: mistakesOf("ttl"),
+    mistakes: named(mistakes, "ttl"),
   }),
   scenario({
     name: "semaphore:reentrant",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+    make: (world) => new Seats(world, { processes: 2, permits: 1 }),
     lanes: [
       { process: 0, steps: [again(0, "permit"), wait(500), check(0), release(0)] },
       { process: 0, steps: [again(0, "permit"), wait(1_000), check(0), release(0)] },
       { process: 1, steps: [acquire(1, "permit"), check(1), release(1)] },
     ],
-    end,
-    mistakes: [
-      {
-        what: "the first handle that is let go ends a seat for the others",
-        plant: replacing(HeldLease.prototype, "retain", () => () => undefined),
-        violation: /let one handle go, and lost/,
-      },
-    ],
+    mistakes: {
+      "the first handle that is let go ends a seat for the others": [
+        replacing(HeldLease.prototype, "retain", () => undefined),
+        /let one handle go, and lost/,
+      ],
+    },
   }),
   scenario({
     name: "semaphore:two-of-an-owner",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2 }),
+    make: (world) => new Seats(world, { processes: 2, permits: 2 }),
     lanes: [
       {
         process: 0,
@@ -217,22 +185,20 @@ export const seats: readonly AnyScenario[] = [
       },
       { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), release(1)] },
     ],
-    end,
-    mistakes: mistakesOf("reentrant owner"),
+    mistakes: named(mistakes, "reentrant owner"),
   }),
   readWrite,
   ...withFaults(readWrite, 2, {
     "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
     "two-copies": { kinds: ["sent twice", "answer lost"] },
   }),
-  renewals("read-write:renewals", 8_000, []),
+  renewals("read-write:renewals", 8_000, {}),
   // While a writer renews for long, it takes ten times as many courses to find it.
-  renewals("read-write:renewals:short", 500, mistakesOf("renewed since")),
+  renewals("read-write:renewals:short", 500, named(mistakes, "renewed since")),
   scenario({
     name: "read-write:reentrant",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+    make: (world) => new Seats(world, { processes: 2 }),
     lanes: [
       {
         process: 0,
@@ -246,53 +212,39 @@ export const seats: readonly AnyScenario[] = [
       },
       { process: 1, steps: [again(1, "read", { waitMs: 1_000 }), check(1), release(1)] },
     ],
-    end,
-    mistakes: [
-      {
-        what: "a reader that takes any owner's write lock for its own",
-        plant: writing("acquire", besideAny),
-        violation: /reads while/,
-      },
-    ],
+    mistakes: {
+      "a reader that takes any owner's write lock for its own": [
+        writing("acquire", besideAny),
+        /reads while/,
+      ],
+    },
   }),
   // There is never a moment without a reader, until a writer waits.
   scenario({
     name: "read-write:crowded",
-    faults: 1,
     kinds: [...messages, "killed", "frozen"],
-    make: (world, planted) => new Seats(world, planted, { processes: 3 }),
+    make: (world) => new Seats(world, { processes: 3 }),
     lanes: [
       { process: 0, steps: [wait(900), acquire(0, "write", { waitMs: 6_000 }), check(0), release(0)] },
       { process: 1, steps: reading(1) },
       { process: 2, steps: [wait(500), ...reading(2)] },
     ],
-    end,
-    mistakes: [
-      {
-        what: "an intent that keeps no reader out",
-        tamper: withoutTests(({ attribute }) => attribute === "intents"),
-        violation: /reads while .* waits to write/,
-      },
-    ],
+    mistakes: {
+      "an intent that keeps no reader out": [without({ of: "intents" }), /reads while .* waits to write/],
+    },
   }),
   scenario({
     name: "semaphore:in-line",
-    faults: 1,
     kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
-    make: (world, planted) => new Seats(world, planted, { processes: 3, permits: 1, isOrdered: true }),
+    make: (world) => new Seats(world, { processes: 3, permits: 1, isOrdered: true }),
     lanes: [
       { process: 0, steps: [acquire(0, "permit"), wait(1_000), release(0)] },
       { process: 1, steps: [wait(800), acquire(1, "permit"), release(1)] },
       { process: 2, steps: [wait(900), acquire(2, "permit"), release(2)] },
     ],
-    end,
-    mistakes: [
-      {
-        what: "a bound that is left out where callers wait in line",
-        plant: takingTurns(withoutBounds),
-        violation: /permits are held/,
-      },
-      uncountedLeave,
-    ],
+    mistakes: {
+      "a bound that is left out where callers wait in line": [takingTurns(withoutBounds), /permits are held/],
+      ...uncountedLeave,
+    },
   }),
 ];

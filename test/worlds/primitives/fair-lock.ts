@@ -8,7 +8,7 @@ import { shortestTicketMs } from "../../../packages/client/src/primitives/fair/q
 import {
   Cluster,
   clockSkewMs,
-  expecting,
+  everyMishap,
   leaseDurationMs,
   type Mishap,
   mishaps,
@@ -16,15 +16,16 @@ import {
 } from "../cluster.ts";
 import {
   drawn,
+  exists,
   isGrant,
-  type Mistake,
-  type Planted,
+  type Mistakes,
+  type Scene,
   type Simulation,
-  startsWith,
   stepByStep,
-  withoutTests,
+  without,
 } from "../simulation.ts";
 import type { World } from "../world.ts";
+import { staleTakeover } from "./lease-mistakes.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
 
 const processes = 5;
@@ -43,9 +44,7 @@ export type QueueStep =
   | { readonly kind: "release"; readonly process?: number }
   | { readonly kind: "giveUp"; readonly which: number };
 
-type Step = Mishap | QueueStep;
-
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<QueueStep | Mishap> = fc.oneof(
   drawn(6, "acquire", {
     process: fc.nat(processes - 1),
     waitMs: fc.constantFrom(0, 4_000, 30_000, 120_000),
@@ -55,8 +54,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   drawn(1, "giveUp", { which: fc.nat(50) }),
   ...mishaps(processes, 30_000),
 );
-
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_QUEUE_FULL");
 
 /** How large a case is, and how much of it may go wrong. */
 interface QueueCase {
@@ -69,7 +66,7 @@ interface QueueCase {
 }
 
 /** Those who want one fair lock, and what must hold of every write that lands. */
-export class Queue {
+export class Queue implements Scene<QueueStep> {
   readonly world: Cluster<FairLock>;
   readonly leases = new Map<Lease, Running<FairLock>>();
   readonly #maxWaiters: number;
@@ -77,7 +74,7 @@ export class Queue {
   readonly #giveUps = new Set<AbortController>();
   readonly #monitor: QueueMonitor;
 
-  constructor(world: World, { tamper }: Planted = {}, small: QueueCase = {}) {
+  constructor(world: World, small: QueueCase = {}) {
     const { maxWaiters = 8, isCalm = false } = small;
     this.#maxWaiters = maxWaiters;
     this.#isCalm = isCalm;
@@ -85,23 +82,19 @@ export class Queue {
       processes: small.processes ?? processes,
       begin: (client, { release }) => new release.FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
-      tamper,
+      expected: ["LEASE_UNAVAILABLE", "LEASE_QUEUE_FULL"],
     });
     this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
-  async take(one: Step): Promise<void> {
+  take(one: QueueStep): void {
     if (one.kind === "acquire") this.acquire(one);
     else if (one.kind === "release") this.#release(one.process);
-    else if (one.kind === "giveUp") {
-      [...this.#giveUps][one.which]?.abort(new LeaseUnavailableError("k", undefined, 0));
-    } else await this.world.befall(one);
-    await this.world.clock.advance(0);
+    else [...this.#giveUps][one.which]?.abort(new LeaseUnavailableError("k", undefined, 0));
   }
 
-  acquire({ process, waitMs, heartbeat }: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
-    const running = this.world.processes[process];
-    if (running === undefined) return;
+  acquire({ process, waitMs, heartbeat }: Omit<Extract<QueueStep, { kind: "acquire" }>, "kind">): void {
+    const running = this.world.at(process);
     const giveUp = new AbortController();
     this.#giveUps.add(giveUp);
     const call = running.parts.acquire({ waitMs, heartbeat, signal: giveUp.signal });
@@ -109,7 +102,7 @@ export class Queue {
       this.leases.set(lease, running);
       this.#check();
     };
-    this.world.watch(running, call, granted, (error) => !this.#isCalm && isExpected(error));
+    this.world.watch(running, call, granted, this.#isCalm ? () => false : undefined);
     const forget = (): boolean => this.#giveUps.delete(giveUp);
     call.then(forget, forget);
   }
@@ -121,10 +114,10 @@ export class Queue {
   }
 
   #release(process: number | undefined): void {
-    const only = process === undefined ? undefined : this.world.processes[process];
+    const only = process === undefined ? undefined : this.world.at(process);
     for (const [lease, running] of this.leases) {
       if (only !== undefined && running !== only) continue;
-      this.world.watch(running, lease.release(), () => undefined, isExpected);
+      this.world.watch(running, lease.release());
       this.leases.delete(lease);
     }
   }
@@ -162,85 +155,61 @@ export class Queue {
     if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
-}
 
-/**
- * Everybody dies, and a newcomer gets the lock when the last ticket is over. One who goes by observation alone is refused while
- * the dead fill the line: it sees the end of the lease by its second try, and their silence by its third.
- */
-export async function expectItToHeal(queue: Queue): Promise<void> {
-  const { world } = queue;
-  world.killAll();
-  await world.clearUp();
-  queue.leases.clear();
-  await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
-  const waitMs = 30_000;
-  const comes = { process: 1, waitMs, heartbeat: true };
-  for (let tries = 0; tries < 3; tries += 1) {
-    if (world.pending === 0 && queue.held().length === 0) queue.acquire(comes);
-    await world.clock.advance(unresponsiveAfterMs + 1_000);
+  /**
+   * Everybody dies, and a newcomer gets the lock when the last ticket is over. One who goes by observation alone is refused
+   * while the dead fill the line: it sees the end of the lease by its second try, and their silence by its third.
+   */
+  async end(): Promise<void> {
+    const { world } = this;
+    world.killAll();
+    await world.clearUp();
+    this.leases.clear();
+    await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
+    const waitMs = 30_000;
+    for (let tries = 0; tries < 3; tries += 1) {
+      if (world.pending === 0 && this.held().length === 0)
+        this.acquire({ process: 1, waitMs, heartbeat: true });
+      await world.clock.advance(unresponsiveAfterMs + 1_000);
+    }
+    await world.clock.advance(waitMs + 500);
+    if (this.held().length !== 1) world.fault("it is stuck");
+    if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
   }
-  await world.clock.advance(waitMs + 500);
-  if (queue.held().length !== 1) world.fault("it is stuck");
-  if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
 }
 
-/** What is planted in what is sent. */
-export const mistakes: readonly Mistake[] = [
-  {
-    what: "a turn that is not bound to its ticket",
-    tamper: withoutTests(startsWith("q:", "=")),
-    violation: /drifted|come back without its number|overtaken|stood/,
-  },
-  {
-    what: "a second ticket for one waiter",
-    tamper: withoutTests(startsWith("q:", "missing")),
-    violation: /drifted/,
-  },
-  {
-    what: "a waiter that leaves twice",
-    tamper: withoutTests(startsWith("q:", "exists")),
-    violation: /drifted/,
-  },
-  {
-    what: "a newcomer that is let in past the line",
-    tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
-    violation: /overtaken/,
-  },
-  {
-    what: "a takeover from a holder that has renewed",
-    tamper: withoutTests(({ attribute, test }) => attribute === "version" && test === "="),
-    violation: /hold it at once/,
-  },
-  {
-    what: "a ticket that is passed though its waiter has answered",
-    tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
-    violation: /while its ticket stood/,
-  },
-];
+/** What is planted in what is sent to a line. */
+export const lineMistakes: Mistakes = {
+  "a turn that is not bound to its ticket": [
+    without({ of: /^q:/, test: "=" }),
+    /drifted|come back without its number|overtaken|stood/,
+  ],
+  "a second ticket for one waiter": [without({ of: /^q:/, test: "missing" }), /drifted|two tickets/],
+  "a newcomer that is let in past the line": [without({ of: "waiting", by: isGrant }), /overtaken/],
+  "a ticket that is passed though its waiter has answered": [
+    without({ of: /^w:/, test: "=", left: exists }),
+    /while its ticket stood|has lost its ticket/,
+  ],
+  ...staleTakeover,
+};
+
+export const mistakes: Mistakes = {
+  ...lineMistakes,
+  "a waiter that leaves twice": [without({ of: /^q:/, test: "exists" }), /drifted/],
+};
 
 export const fairLock: Simulation = {
   name: "fair-lock",
   claim: "a fair lock has one holder at most, overtakes nobody whose ticket stands, and leaves nothing stuck",
   worlds: 150,
-  mustHappen: {
-    death: 1,
-    takeover: 1,
-    "request lost": 1,
-    "answer lost": 1,
-    "sent twice": 1,
-    "late arrival": 1,
+  mustHappen: [
+    ...everyMishap,
     // The simulation is empty where nobody waits, gets anything or dies.
-    grant: 250,
-    "from the queue": 100,
-    "passed over": 30,
-    "passed in silence": 30,
-  },
+    ["grant", 250],
+    ["from the queue", 100],
+    ["passed over", 30],
+    ["passed in silence", 30],
+  ],
   mistakes,
-  play: stepByStep({
-    step,
-    mostSteps: 90,
-    make: (world, tamper) => new Queue(world, { tamper }),
-    end: expectItToHeal,
-  }),
+  play: stepByStep({ step, mostSteps: 90, make: (world) => new Queue(world) }),
 };

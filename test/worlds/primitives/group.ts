@@ -2,19 +2,17 @@ import type { Lease, LeaseClient } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { LeaseGroup } from "../../../packages/client/src/entries/group.ts";
-import { Beliefs } from "../beliefs.ts";
-import { Cluster, everyMishap, expecting, type Mishap, mishaps, type Running } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
+import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Release } from "../release.ts";
-import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
+import { drawn, type Scene, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
+import { heldGrant, staleTakeover } from "./lease-mistakes.ts";
 
 const processes = 5;
 const keys = ["a", "b", "c", "d"] as const;
 
 export type GroupStep =
-  | Mishap
   | {
       readonly kind: "acquire";
       readonly process: number;
@@ -25,10 +23,9 @@ export type GroupStep =
       readonly lockAtLeastForMs: number;
     }
   /** Of all that are held, or of those that a process holds. */
-  | { readonly kind: "release"; readonly which: number; readonly process?: number }
-  | { readonly kind: "renew"; readonly which: number; readonly process?: number };
+  | { readonly kind: "release" | "renew"; readonly which: number; readonly process?: number };
 
-const step: fc.Arbitrary<GroupStep> = fc.oneof(
+const step: fc.Arbitrary<GroupStep | Mishap> = fc.oneof(
   drawn(8, "acquire", {
     process: fc.nat(processes - 1),
     keys: fc.shuffledSubarray([...keys], { minLength: 1 }),
@@ -41,51 +38,44 @@ const step: fc.Arbitrary<GroupStep> = fc.oneof(
   ...mishaps(processes),
 );
 
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST");
-
 interface Candidate {
   readonly client: LeaseClient;
   readonly release: Release;
   readonly held: Set<Lease | LeaseGroup>;
 }
 
-export class Contest {
+export class Contest implements Scene<GroupStep> {
   readonly world: Cluster<Candidate>;
-  readonly #beliefs: Beliefs;
 
-  constructor(world: World, tamper?: Tamper, count = processes) {
+  constructor(world: World, count = processes) {
     this.world = new Cluster<Candidate>(world, {
       processes: count,
       begin: (client, { release }) => ({ client, release, held: new Set() }),
       // The locks of a group end together: their renewals are the worlds of shared requests.
       client: ({ release: { together } }) => (together ? { renewals: together() } : {}),
       onChange: (changes) => this.#changed(changes),
-      tamper,
+      expected: ["LEASE_UNAVAILABLE", "LEASE_LOST"],
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: GroupStep): Promise<void> {
+  take(one: GroupStep): void {
     if (one.kind === "acquire") this.acquire(one);
-    else if (one.kind === "release" || one.kind === "renew") this.#touch(one);
-    else await this.world.befall(one);
-    await this.world.clock.advance(0);
+    else this.#touch(one);
   }
 
   acquire(one: Omit<Extract<GroupStep, { kind: "acquire" }>, "kind">): void {
-    const running = this.world.processes[one.process];
-    if (running === undefined) return;
+    const running = this.world.at(one.process);
     const { waitMs, heartbeat, lockAtLeastForMs } = one;
     const { client, release } = running.parts;
     const [first = "", ...others] = one.keys;
     const options = { waitMs, heartbeat, lockAtLeastForMs };
     const call: Promise<Lease | LeaseGroup> =
       others.length > 0 ? release.acquireAll(client, one.keys, options) : client.acquire(first, options);
-    this.world.watch(running, call, (held) => this.#granted(running, held), isExpected);
+    this.world.watch(running, call, (held) => this.#granted(running, held));
   }
 
   /** Once the weather is calm, everybody who wants some of the keys gets them, one after the other. */
-  async expectNobodyToWaitForEver(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     await world.clearUp();
     // Callers wait for at most 15 s; then come the looks and leases that follow.
@@ -127,7 +117,7 @@ export class Contest {
     parts.held.add(held);
     const leases = "leases" in held ? [...held.leases.values()] : [held];
     this.world.count("leases" in held ? "group granted" : "lease granted");
-    for (const lease of leases) this.#beliefs.add(process, lease, leaseItemKey(lease.key));
+    for (const lease of leases) this.world.beliefs.add(process, lease, leaseItemKey(lease.key));
     const others = leases.filter(
       ({ fencingToken, token }) => fencingToken !== held.fencingToken || token !== held.token,
     );
@@ -142,7 +132,7 @@ export class Contest {
     if (one === undefined) return;
     const { running, held } = one;
     if (kind === "release") running.parts.held.delete(held);
-    this.world.watch<unknown>(running, held[kind](), () => this.world.count(`${kind} confirmed`), isExpected);
+    this.world.watch<unknown>(running, held[kind](), () => this.world.count(`${kind} confirmed`));
   }
 
   /** A token that comes to several keys comes to all that it is meant for at once, or to none. */
@@ -170,27 +160,13 @@ export const group: Simulation = {
     "rejected: GroupUnavailableError",
     "rejected: LeaseLostError",
   ],
-  mistakes: [
-    {
-      what: "a takeover of a record that has changed since",
-      tamper: without("#version = :ifVersion"),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a grant of a lock that is held",
-      tamper: without("attribute_not_exists(#token)", isGrant),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a fencing token that is no new maximum",
-      tamper: withoutTests(({ attribute, test }) => attribute === "fence" && test === "<"),
-      violation: /the fencing token of .* went from/,
-    },
-  ],
-  play: stepByStep({
-    step,
-    mostSteps: 70,
-    make: (world, tamper) => new Contest(world, tamper),
-    end: (scene) => scene.expectNobodyToWaitForEver(),
-  }),
+  mistakes: {
+    ...staleTakeover,
+    ...heldGrant,
+    "a fencing token that is no new maximum": [
+      without({ of: "fence", test: "<" }),
+      /the fencing token of .* went from/,
+    ],
+  },
+  play: stepByStep({ step, mostSteps: 70, make: (world) => new Contest(world) }),
 };

@@ -5,12 +5,11 @@ import type { JobRuns, RunContext, RunState } from "../../../packages/jobs/src/i
 import { storedAttempts } from "../../../packages/jobs/src/runs/attempt-history.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
 import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
-import { Beliefs, type Holding } from "../beliefs.ts";
+import type { Holding } from "../beliefs.ts";
 import {
   Cluster,
   clockSkewMs,
   everyMishap,
-  expecting,
   leaseDurationMs,
   type Mishap,
   mishaps,
@@ -18,10 +17,10 @@ import {
   WorkError,
 } from "../cluster.ts";
 import type { Host } from "../host.ts";
-import type { Tamper } from "../network.ts";
-import { drawn, type Simulation, stepByStep, without } from "../simulation.ts";
+import { drawn, type Scene, type Simulation, saying, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
+import { staleTakeover } from "./lease-mistakes.ts";
 
 const processes = 4;
 const job = "report";
@@ -33,7 +32,6 @@ const slotMs = 20_000;
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
 export type JobStep =
-  | Mishap
   | {
       readonly kind: "run";
       readonly process: number;
@@ -43,13 +41,12 @@ export type JobStep =
       readonly outcome: "succeeds" | "succeedsIn" | "fails" | "hangs";
       readonly waitMs: number;
     }
-  | { readonly kind: "get"; readonly process: number; readonly ago: number }
-  | { readonly kind: "skip"; readonly process: number; readonly ago: number }
+  | { readonly kind: "get" | "skip"; readonly process: number; readonly ago: number }
   | { readonly kind: "night" };
 
 const anyProcess = fc.nat(processes - 1);
 const ago = fc.nat(1);
-const usualStep: fc.Arbitrary<JobStep> = fc.oneof(
+const usualStep: fc.Arbitrary<JobStep | Mishap> = fc.oneof(
   drawn(9, "run", {
     process: anyProcess,
     ago,
@@ -67,20 +64,17 @@ const usualStep: fc.Arbitrary<JobStep> = fc.oneof(
   drawn(1, "skip", { process: anyProcess, ago }),
   ...mishaps(processes),
 );
-const night: fc.Arbitrary<JobStep> = fc.record({ kind: fc.constant("night" as const) });
-const step: fc.Arbitrary<JobStep> = fc.oneof(
+const night: fc.Arbitrary<JobStep | Mishap> = fc.record({ kind: fc.constant("night" as const) });
+const step: fc.Arbitrary<JobStep | Mishap> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
 
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE", "LEASE_RUNS_EXHAUSTED");
-
 /** How many work, how often at one slot, how far slots are apart, and how many of them count. */
 const usual = { workers: processes, attempts: maxAttempts, everyMs: slotMs, slots: 2 };
 
-export class Schedule {
+export class Schedule implements Scene<JobStep> {
   readonly world: Cluster<JobRuns>;
-  readonly #beliefs: Beliefs;
   /** What works were given: the slot and the number of the attempt. */
   readonly #begun = new Set<string>();
   /** Slots for which some caller was told of a success. */
@@ -91,7 +85,7 @@ export class Schedule {
   readonly #slotMs: number;
   readonly #slots: number;
 
-  constructor(world: World, tamper?: Tamper, options: Partial<typeof usual> = {}) {
+  constructor(world: World, options: Partial<typeof usual> = {}) {
     const { workers, attempts, everyMs, slots } = { ...usual, ...options };
     this.#maxAttempts = attempts;
     this.#slotMs = everyMs;
@@ -104,27 +98,23 @@ export class Schedule {
         return runs;
       },
       onChange: (changes) => this.#changed(changes),
-      tamper,
+      expected: ["LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE", "LEASE_RUNS_EXHAUSTED"],
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
   async take(one: JobStep): Promise<void> {
     if (one.kind === "night") await this.#night();
-    else if (one.kind === "run" || one.kind === "get" || one.kind === "skip") this.#call(one);
-    else await this.world.befall(one);
-    await this.world.clock.advance(0);
+    else this.#call(one);
   }
 
   /** In calm weather, whatever has attempts left is run to success. */
-  async expectEverySlotToBeRun(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     await world.clearUp();
     world.killAll();
     const slots = Array.from({ length: this.#slots }, (_, ago) => this.#slot(ago));
     await world.clock.advance(leaseDurationMs + 2 * clockSkewMs + 1);
-    const [running] = world.processes;
-    if (running === undefined) return;
+    const running = world.at(0);
     for (const slot of slots) {
       const before = world.table.peek(runItemKey(job, slot));
       const left = this.#maxAttempts - Number(before?.[runAttributeNames.attempt] ?? 0);
@@ -151,14 +141,12 @@ export class Schedule {
 
   #call(one: Extract<JobStep, { kind: "run" | "get" | "skip" }>): void {
     const { world } = this;
-    const running = world.processes[one.process];
-    if (running === undefined) return;
+    const running = world.at(one.process);
     const slot = this.#slot(one.ago);
-    if (one.kind === "get") {
-      world.watch(running, running.parts.get(slot), (run) => this.#checkShown(slot, run), isExpected);
-    } else if (one.kind === "skip") {
-      world.watch(running, running.parts.skip(slot), () => world.count("skipped"), isExpected);
-    } else this.#run(running, slot, one);
+    if (one.kind === "run") this.#run(running, slot, one);
+    else if (one.kind === "get") {
+      world.watch(running, running.parts.get(slot), (run) => this.#checkShown(slot, run));
+    } else world.watch(running, running.parts.skip(slot), () => world.count("skipped"));
   }
 
   #run(running: Running<JobRuns>, slot: string, one: Extract<JobStep, { kind: "run" }>): void {
@@ -191,7 +179,7 @@ export class Schedule {
       return process.name;
     };
     const call = parts.run(slot, work, { waitMs: one.waitMs });
-    world.watch(running, call, () => this.#confirmed(slot), isExpected);
+    world.watch(running, call, () => this.#confirmed(slot));
   }
 
   #begin(process: Host, { slot, attempt, lease }: RunContext, holding: Holding = lease): void {
@@ -204,7 +192,7 @@ export class Schedule {
     if (!(attempt >= 1 && attempt <= this.#maxAttempts))
       world.fault(`${slot} was tried as the attempt ${attempt}`);
     if (this.#succeeded.has(slot)) world.fault(`${slot} was tried again after its success`);
-    this.#beliefs.add(process, holding, runItemKey(job, slot));
+    world.beliefs.add(process, holding, runItemKey(job, slot));
   }
 
   #confirmed(slot: string): void {
@@ -320,41 +308,24 @@ export const jobRuns: Simulation = {
     "in calm weather: LEASE_SLOT_DONE",
     "in calm weather: LEASE_RUNS_EXHAUSTED",
   ],
-  mistakes: [
-    {
-      what: "a claim of a slot that is done",
-      tamper: without("#doneSlot < :ifDoneSlot"),
-      violation: /was (succeeded|skipped), and is/,
-    },
-    {
-      what: "a claim without an attempt left",
-      tamper: without("#attempt < :mostAttempts"),
-      violation: /went from the attempt 3 to 4/,
-    },
-    {
-      what: "a takeover of an attempt that has renewed",
-      tamper: without("#version = :ifVersion"),
-      violation: /believes to hold/,
-    },
-    {
-      what: "an outcome of another's attempt",
-      tamper: without("#token = :ifToken AND #fence = :ifFence", isOutcome),
-      violation:
-        /believes to hold|by nobody|tried again after its success|was skipped, and is|the history of/,
-    },
-    {
-      what: "a takeover that stores nothing of the lost attempt",
-      tamper: (write) =>
-        ":mostAttempts" in write.values && ":attempts" in write.values
-          ? { ...write, values: { ...write.values, ":attempts": "[]" } }
-          : write,
-      violation: /the history of .* (lacks|was)/,
-    },
-  ],
-  play: stepByStep({
-    step,
-    mostSteps: 80,
-    make: (world, tamper) => new Schedule(world, tamper),
-    end: (scene) => scene.expectEverySlotToBeRun(),
-  }),
+  mistakes: {
+    "a claim of a slot that is done": [
+      without({ of: "doneSlot", test: "<" }),
+      /was (succeeded|skipped), and is/,
+    ],
+    "a claim without an attempt left": [
+      without({ of: "attempt", test: "<" }),
+      /went from the attempt (3 to 4|2 to 3)/,
+    ],
+    ...staleTakeover,
+    "an outcome of another's attempt": [
+      without({ of: ["token", "fence"], test: "=", by: isOutcome }),
+      /believes to hold|by nobody|tried again after|two callers were told|was skipped, and is|the history of/,
+    ],
+    "a takeover that stores nothing of the lost attempt": [
+      saying(":attempts", "[]", ({ values }) => ":mostAttempts" in values),
+      /the history of .* (lacks|was)/,
+    ],
+  },
+  play: stepByStep({ step, mostSteps: 80, make: (world) => new Schedule(world) }),
 };

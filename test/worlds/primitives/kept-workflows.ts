@@ -2,7 +2,7 @@
  * Workflows that hold a lock by a keeper, and other callers of that lock. The state machines are those that the constructs
  * define; Step Functions, EventBridge and the calls between them are as unreliable as chance has it.
  */
-import type { Lease, LeaseClient, UpdateRequest } from "@leasehold/client";
+import type { Lease, LeaseClient } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { Json } from "../../../packages/cdk/src/workflow/asl.ts";
@@ -14,13 +14,12 @@ import { StatesError } from "../../../tools/local/src/state-machines/errors.ts";
 import type { StateMachineEvent } from "../../../tools/local/src/state-machines/events.ts";
 import { StateMachines } from "../../../tools/local/src/state-machines/state-machines.ts";
 import { adminOf } from "../../support/admin.ts";
-import { kindOf } from "../../support/lease-writes.ts";
+import { isA } from "../../support/lease-writes.ts";
 import { workflowTerms } from "../../support/step-functions.ts";
 import { type LeaseChange, wakeAt } from "../../support/stream-wakes.ts";
-import { Beliefs } from "../beliefs.ts";
-import { Cluster, expecting, type Mishap, type Running } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
-import { drawn, replacing, type Simulation, stepByStep, withoutTests } from "../simulation.ts";
+import { Cluster, type Mishap, type Running } from "../cluster.ts";
+import { wire } from "../network.ts";
+import { drawn, replacing, type Scene, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 import { UnreliableSteps } from "./unreliable-steps.ts";
@@ -41,25 +40,19 @@ const waitMs = 120_000;
 /** After a release that the stream tells, a waiter has the lock: the stream's delay, and late answers on its way. */
 const wakeMs = 20_000;
 type WorkflowStep =
-  | Mishap
   | { readonly kind: "start" }
-  | { readonly kind: "stop"; readonly which: number }
-  | { readonly kind: "redrive"; readonly which: number }
+  | { readonly kind: "stop" | "redrive"; readonly which: number }
   | { readonly kind: "acquire"; readonly process: number; readonly waitMs: number }
   | { readonly kind: "release"; readonly process: number }
-  | { readonly kind: "break" }
-  | { readonly kind: "revoke" };
+  | { readonly kind: "break" | "revoke" };
 
 const which = fc.nat(20);
 const process = fc.nat(processes - 1);
-const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
+const step: fc.Arbitrary<WorkflowStep | Mishap> = fc.oneof(
   drawn(8, "start", {}),
   {
     weight: 3,
-    arbitrary: fc.oneof(
-      fc.record({ kind: fc.constant("stop" as const), which }),
-      fc.record({ kind: fc.constant("redrive" as const), which }),
-    ),
+    arbitrary: fc.record({ kind: fc.constantFrom("stop" as const, "redrive" as const), which }),
   },
   drawn(4, "acquire", {
     process,
@@ -68,10 +61,7 @@ const step: fc.Arbitrary<WorkflowStep> = fc.oneof(
   drawn(4, "release", { process }),
   {
     weight: 1,
-    arbitrary: fc.oneof(
-      fc.record({ kind: fc.constant("break" as const) }),
-      fc.record({ kind: fc.constant("revoke" as const) }),
-    ),
+    arbitrary: fc.record({ kind: fc.constantFrom("break" as const, "revoke" as const) }),
   },
   drawn(8, "wait", { ms: fc.integer({ min: 1, max: 12_000 }) }),
   // No time in which all stands still: Step Functions does not.
@@ -108,8 +98,6 @@ const work: Json = {
   },
 };
 
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST");
-
 interface Sent {
   readonly execution: string;
   readonly token: string;
@@ -121,12 +109,11 @@ interface Rival {
   lease: Lease | undefined;
 }
 
-class KeptWorkflows {
+class KeptWorkflows implements Scene<WorkflowStep> {
   readonly world: Cluster<Rival>;
   readonly #steps: UnreliableSteps;
   readonly #workflow: string;
   readonly #ended: string;
-  readonly #beliefs: Beliefs;
   readonly #executions: string[] = [];
   /** The tasks that are under way, by their execution. */
   readonly #working = new Map<string, Sent>();
@@ -140,19 +127,19 @@ class KeptWorkflows {
   #times = 0;
   #events = 0;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World) {
     this.#waits = world.random.chance(0.5);
     this.world = new Cluster<Rival>(world, {
       processes,
       begin: (client) => ({ client, lease: undefined }),
       client: () => ({ leaseDurationMs, clockSkewMs, retentionMs }),
       onChange: (changes) => this.#changed(changes),
+      expected: ["LEASE_UNAVAILABLE", "LEASE_LOST"],
     });
     const { table } = this.world;
-    const tampered = (request: UpdateRequest): UpdateRequest => tamper?.(request) ?? request;
     this.#steps = new UnreliableSteps(
       world,
-      { updateNow: (request) => table.update(tampered(request)), peek: (at) => table.peek(at) },
+      { updateNow: (request) => table.update(wire.tamper(request)), peek: (at) => table.peek(at) },
       (event) => this.#heard(event),
       world.random.pick([0, 0, 60, 250]),
     );
@@ -167,22 +154,18 @@ class KeptWorkflows {
     this.#workflow = this.#steps.define("workflow", workflowDefinition(workflowTerms(work, parts)));
     for (const name of ["first", "second", "third"])
       this.#steps.resources.set(`work:${name}`, (sent: Sent) => this.#work(name, sent));
-    this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: WorkflowStep): Promise<void> {
-    const { world } = this;
+  take(one: WorkflowStep): void {
     if (one.kind === "start") this.#start();
-    else if (one.kind === "stop" || one.kind === "redrive") this.#touch(one.kind, one.which);
     else if (one.kind === "acquire") this.#acquire(one.process, one.waitMs);
     else if (one.kind === "release") this.#release(one.process);
-    else if (one.kind === "break" || one.kind === "revoke") this.#operate(one.kind);
-    else await world.befall(one);
-    await world.clock.advance(0);
+    else if (one.kind === "stop" || one.kind === "redrive") this.#touch(one.kind, one.which);
+    else this.#operate(one.kind);
   }
 
   /** When nothing fails any more, every workflow comes to its end, no keeper goes on, and the lock is free. */
-  async expectAllToEnd(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     this.#steps.trouble = 0;
     world.killAll();
@@ -199,10 +182,9 @@ class KeptWorkflows {
     // One that was stopped before it had a keeper leaves its lease to expire.
     const isKept = Number(item?.[attributeNames.expiresAt]) > world.clock.now();
     if (isKept && owner.startsWith("workflow:")) world.fault(`${owner} has ended, and its lease is kept`);
-    const [newcomer] = world.processes;
-    const lease = newcomer?.parts.client.acquire(key, { waitMs: 2 * startLeaseMs });
+    const lease = world.at(0).parts.client.acquire(key, { waitMs: 2 * startLeaseMs });
     let isFree = false;
-    lease?.then(
+    lease.then(
       () => {
         isFree = true;
       },
@@ -233,24 +215,24 @@ class KeptWorkflows {
   }
 
   #acquire(index: number, waitMs: number): void {
-    const running = this.world.processes[index];
-    if (running === undefined || running.parts.lease?.held) return;
+    const running = this.world.at(index);
+    if (running.parts.lease?.held) return;
     const call = running.parts.client.acquire(key, { waitMs, heartbeat: true });
-    this.world.watch(running, call, (lease) => this.#granted(running, lease), isExpected);
+    this.world.watch(running, call, (lease) => this.#granted(running, lease));
   }
 
   #granted(running: Running<Rival>, lease: Lease): void {
     running.parts.lease = lease;
-    this.#beliefs.add(running.process, lease, leaseItemKey(key));
+    this.world.beliefs.add(running.process, lease, leaseItemKey(key));
     this.world.count("a rival holds it");
   }
 
   #release(index: number): void {
-    const running = this.world.processes[index];
-    const lease = running?.parts.lease;
-    if (running === undefined || lease === undefined) return;
+    const running = this.world.at(index);
+    const { lease } = running.parts;
+    if (lease === undefined) return;
     running.parts.lease = undefined;
-    this.world.watch(running, lease.release(), () => undefined, isExpected);
+    this.world.watch(running, lease.release());
   }
 
   /** An operator breaks the lease of a workflow, or asks it to stop. */
@@ -263,10 +245,9 @@ class KeptWorkflows {
       this.#broken.set(String(token), world.clock.monotonic());
       world.table.update(breakLease({ key }, String(token), world.clock.now()).request());
     } else {
-      const [running] = world.processes;
-      if (running === undefined) return;
+      const running = world.at(0);
       const call = adminOf(running.parts.client).requestRevocation(key, { token: String(token) });
-      world.watch(running, call, () => undefined, isExpected);
+      world.watch(running, call);
     }
     world.count(action);
   }
@@ -391,13 +372,6 @@ function nameOf(executionArn: string): string {
   return executionArn.slice(executionArn.lastIndexOf(":") + 1);
 }
 
-/** The lock's proof is left out of the writes of a kind that the state machines send. */
-function unproven(kind: ReturnType<typeof kindOf>): Tamper {
-  return withoutTests(
-    ({ attribute, write }) => kindOf(write) === kind && ["token", "fence"].includes(attribute),
-  );
-}
-
 export const keptWorkflows: Simulation = {
   name: "kept-workflows",
   claim:
@@ -424,36 +398,22 @@ export const keptWorkflows: Simulation = {
     "workflow: FAILED",
     "workflow: SUCCEEDED",
   ],
-  mistakes: [
-    {
-      what: "a keeper that cannot stop its work",
-      plant: replacing(StateMachines.prototype, "stop", () => () => ({ stopDate: "" })),
-      violation: /works, and|without its lease/,
-    },
-    {
-      what: "a release of whatever lease there is",
-      tamper: unproven("end"),
-      violation: /works, and|without its lease|believes to hold/,
-    },
-    {
-      what: "a wake-up that no waiter hears",
-      plant: replacing(
-        StateMachines.prototype,
-        "sendTaskSuccess",
-        (original) =>
-          function (this: StateMachines, token, output) {
-            const isWake = typeof output === "object" && output !== null && "key" in output;
-            if (!isWake) original.call(this, token, output);
-          },
-      ),
-      violation: /waits for a lock that is free/,
-    },
-  ],
-  play: stepByStep({
-    step,
-    fewestSteps: 20,
-    mostSteps: 50,
-    make: (world, tamper) => new KeptWorkflows(world, tamper),
-    end: (scene) => scene.expectAllToEnd(),
-  }),
+  mistakes: {
+    "a keeper that cannot stop its work": [
+      replacing(StateMachines.prototype, "stop", () => ({ stopDate: "" })),
+      /works, and|without its lease/,
+    ],
+    "a release of whatever lease there is": [
+      without({ of: ["token", "fence"], by: isA("end") }),
+      /works, and|without its lease|believes to hold/,
+    ],
+    "a wake-up that no waiter hears": [
+      replacing(StateMachines.prototype, "sendTaskSuccess", (send, [token, output]) => {
+        const isWake = typeof output === "object" && output !== null && "key" in output;
+        if (!isWake) send(token, output);
+      }),
+      /waits for a lock that is free/,
+    ],
+  },
+  play: stepByStep({ step, fewestSteps: 20, mostSteps: 50, make: (world) => new KeptWorkflows(world) }),
 };

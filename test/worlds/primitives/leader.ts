@@ -1,33 +1,21 @@
 import { leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type { Leader, Leadership } from "../../../packages/client/src/entries/leader.ts";
-import { Beliefs } from "../beliefs.ts";
-import {
-  Cluster,
-  everyMishap,
-  expecting,
-  leaseDurationMs,
-  type Mishap,
-  mishaps,
-  retentionMs,
-} from "../cluster.ts";
+import { Cluster, everyMishap, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
 import type { Host } from "../host.ts";
-import type { Tamper } from "../network.ts";
-import { drawn, isGrant, type Simulation, stepByStep, without, withoutTests } from "../simulation.ts";
+import { drawn, type Scene, type Simulation, stepByStep } from "../simulation.ts";
 import type { World } from "../world.ts";
+import { foreignRelease, heldGrant, staleTakeover } from "./lease-mistakes.ts";
 
 const processes = 4;
 const election = "scheduler";
 
 export type LeaderStep =
-  | Mishap
   | { readonly kind: "vacancy" }
-  | { readonly kind: "lead"; readonly process: number }
-  | { readonly kind: "stop"; readonly process: number }
-  | { readonly kind: "resign"; readonly process: number };
+  | { readonly kind: "lead" | "stop" | "resign"; readonly process: number };
 
 const candidate = fc.nat(processes - 1);
-const step: fc.Arbitrary<LeaderStep> = fc.oneof(
+const step: fc.Arbitrary<LeaderStep | Mishap> = fc.oneof(
   drawn(3, "resign", { process: candidate }),
   drawn(1, "stop", { process: candidate }),
   drawn(2, "lead", { process: candidate }),
@@ -42,17 +30,12 @@ interface Candidate {
   until: AbortController | undefined;
 }
 
-export class Election {
+export class Election implements Scene<LeaderStep> {
   readonly world: Cluster<Candidate>;
-  readonly #beliefs: Beliefs;
   /** Whether leaders have work for ever. */
   #isSteady: boolean;
 
-  constructor(
-    world: World,
-    tamper?: Tamper,
-    { candidates = processes, isSteady = false, observes = true } = {},
-  ) {
+  constructor(world: World, { candidates = processes, isSteady = false, observes = true } = {}) {
     this.#isSteady = isSteady;
     this.world = new Cluster<Candidate>(world, {
       processes: candidates,
@@ -66,18 +49,15 @@ export class Election {
         if (observes) void this.#observe(process, leader);
         return { leader, until: undefined };
       },
-      tamper,
+      expected: [],
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
   async take(one: LeaderStep): Promise<void> {
-    if (one.kind === "lead") this.#lead(one.process);
+    if (one.kind === "vacancy") await this.#vacate();
+    else if (one.kind === "lead") this.#lead(one.process);
     else if (one.kind === "stop") this.#stop(one.process);
-    else if (one.kind === "resign") this.#resign(one.process);
-    else if (one.kind === "vacancy") await this.#vacate();
-    else await this.world.befall(one);
-    await this.world.clock.advance(0);
+    else this.#resign(one.process);
   }
 
   /** Nobody stands for so long that ttl removes every trace. */
@@ -89,7 +69,7 @@ export class Election {
   }
 
   /** Everybody has stopped, and the weather is calm: whoever stands then leads. */
-  async expectANewLeader(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     await world.clearUp();
     for (const index of world.processes.keys()) this.#stop(index);
@@ -117,8 +97,8 @@ export class Election {
   }
 
   #lead(index: number): void {
-    const running = this.world.processes[index];
-    if (running === undefined || running.parts.until !== undefined) return;
+    const running = this.world.at(index);
+    if (running.parts.until !== undefined) return;
     const { process, parts } = running;
     const until = new AbortController();
     parts.until = until;
@@ -134,18 +114,17 @@ export class Election {
   }
 
   #stop(index: number): void {
-    this.world.processes[index]?.parts.until?.abort(new Error("stopped"));
+    this.world.at(index).parts.until?.abort(new Error("stopped"));
   }
 
   #resign(index: number): void {
-    const running = this.world.processes[index];
-    if (running === undefined) return;
-    this.world.watch(running, running.parts.leader.resign(), () => undefined, expecting());
+    const running = this.world.at(index);
+    this.world.watch(running, running.parts.leader.resign());
   }
 
   #elected(process: Host, leadership: Leadership): void {
     this.world.count("elected");
-    this.#beliefs.add(process, leadership, leaseItemKey(election));
+    this.world.beliefs.add(process, leadership, leaseItemKey(election));
   }
 
   /** Reads that lag show the past now and then, but nobody is told of a leader that is older than the last one. */
@@ -167,42 +146,17 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-function isEnding({ values }: { readonly values: object }): boolean {
-  return ":releasedToken" in values && ":ttl" in values;
-}
-
 export const leader: Simulation = {
   name: "leader",
   claim:
     "an election has one leader at most, finds a new one when the weather clears, and shows no leader after a later one",
   worlds: 150,
   mustHappen: ["elected", "lost", "resigned", "seen nobody", "seen a leader", ...everyMishap],
-  mistakes: [
-    {
-      what: "a succession to a leader that has renewed meanwhile",
-      tamper: without("#version = :ifVersion"),
-      violation: /believes to hold/,
-    },
-    {
-      what: "an election where somebody leads already",
-      tamper: without("attribute_not_exists(#token)", isGrant),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a resignation that ends another's leadership",
-      // Of an item that nobody holds, the table refuses the copy of its owner.
-      tamper: withoutTests(
-        ({ attribute, write }) => ["token", "fence"].includes(attribute) && isEnding(write),
-        () => "attribute_exists(#token)",
-      ),
-      violation: /believes to hold/,
-    },
-  ],
+  mistakes: { ...staleTakeover, ...heldGrant, ...foreignRelease },
   play: stepByStep({
     step,
     mostSteps: 70,
     opening: [0, 1, 2].map((process) => ({ kind: "lead", process }) as const),
-    make: (world, tamper) => new Election(world, tamper),
-    end: (scene) => scene.expectANewLeader(),
+    make: (world) => new Election(world),
   }),
 };

@@ -1,8 +1,7 @@
 /**
- * Mistakes that are planted into the lock: some course of the explorer's scenario has to show each of them, and some
- * random world those of `ofWorlds`.
+ * Mistakes that are planted into the lock: a course of the explorer has to show each of them, by the name of its
+ * scenario, and some random world those of `ofWorlds`.
  */
-
 import type { Moment } from "../../../packages/client/src/base/clock.ts";
 import { ServiceClock } from "../../../packages/client/src/base/service-clock.ts";
 import { Attempt } from "../../../packages/client/src/core/attempt.ts";
@@ -11,378 +10,251 @@ import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detecto
 import type { HeldForm } from "../../../packages/client/src/core/form.ts";
 import { HeldLease } from "../../../packages/client/src/core/held-lease.ts";
 import { LockForm } from "../../../packages/client/src/core/lock-form.ts";
-import { kindOf, type LeaseWrite } from "../../support/lease-writes.ts";
+import { isA, type LeaseWrite } from "../../support/lease-writes.ts";
 import { clockSkewMs, leaseDurationMs } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
-import { type Mistake, replacing, type SentTest, withoutTests } from "../simulation.ts";
-import { believingLonger, endingAny, judgingEarly } from "./lease-mistakes.ts";
+import {
+  both,
+  exists,
+  type Mistakes,
+  type Plant,
+  replacing,
+  saying,
+  sending,
+  without,
+} from "../simulation.ts";
+import { believingLonger, endingAny, judgingEarly, twoHolders } from "./lease-mistakes.ts";
 
-const twoHolders = /believes to hold/;
 const anyHarm = /./;
 
-/** Of the tests of these attributes in writes of a kind, only this is left: that they are there at all. */
-function untested(kind: LeaseWrite, attributes: readonly string[]): Tamper {
-  return withoutTests(
-    ({ attribute, write }: SentTest) => kindOf(write) === kind && attributes.includes(attribute),
-    (name) => `attribute_exists(${name})`,
+/** Writes of a kind set an attribute only where another one is missing, and to that one otherwise. */
+function settingUnless(kind: LeaseWrite, attribute: string, other: string): Plant {
+  const set = `#${attribute} = :${attribute}`;
+  const mistaken = `#${attribute} = if_not_exists(#${other}, :${attribute})`;
+  return sending((write) =>
+    "update" in write && isA(kind)(write) ? { ...write, update: write.update.replace(set, mistaken) } : write,
   );
 }
 
-/** As {@link untested}, and they need not even be there. */
-function ignored(kind: LeaseWrite, attribute: string): Tamper {
-  return withoutTests(({ attribute: tested, write }) => kindOf(write) === kind && tested === attribute);
-}
-
-/** Writes say this in place of a value that they have: those of a kind, or all. */
-function saying(name: `:${string}`, value: string | number, kind?: LeaseWrite): Tamper {
-  return (write) =>
-    name in write.values && (kind === undefined || kindOf(write) === kind)
-      ? { ...write, values: { ...write.values, [name]: value } }
-      : write;
-}
-
-/** Writes of a kind set an attribute only where another one is missing, and to that one otherwise. */
-function settingUnless(kind: LeaseWrite, attribute: string, other: string): Tamper {
-  const [set, mistaken] = [
-    `#${attribute} = :${attribute}`,
-    `#${attribute} = if_not_exists(#${other}, :${attribute})`,
-  ];
-  return (write) =>
-    "update" in write && kindOf(write) === kind
-      ? { ...write, update: write.update.replace(set, mistaken) }
-      : write;
-}
+/** The clocks by which moments were read. */
+const clocks = new WeakMap<Moment, ServiceClock>();
 
 /** The deadline counts from when the answer has come. */
-function countingFromTheAnswer(): () => void {
-  const clocks = new WeakMap<Moment, ServiceClock>();
-  const { moment } = ServiceClock.prototype;
-  ServiceClock.prototype.moment = function (): Moment {
-    const now = moment.call(this);
-    clocks.set(now, this);
+const countingFromTheAnswer = both(
+  replacing(ServiceClock.prototype, "moment", (moment, _, clock) => {
+    const now = moment();
+    clocks.set(now, clock);
     return now;
-  };
-  const { confirm } = LeaseDeadline.prototype;
-  LeaseDeadline.prototype.confirm = function (belief, expiresAt): void {
-    const since = clocks.get(belief.since)?.moment() ?? belief.since;
-    confirm.call(this, { ...belief, since }, expiresAt);
-  };
-  return () => {
-    ServiceClock.prototype.moment = moment;
-    LeaseDeadline.prototype.confirm = confirm;
-  };
-}
-
-/** What a lease's time is, its holder's or its adopter's wall clock alone decides. */
-function trustingItsWallClock(): () => void {
-  const { checkExpiry, latest, isPast } = ServiceClock.prototype;
-  Object.assign(ServiceClock.prototype, {
-    checkExpiry: (_expiresAt: number, _since: Moment, leaseDurationMs: number) => ({
-      believedMs: leaseDurationMs,
-      isSound: true,
-    }),
-    latest(this: ServiceClock): number {
-      return this.moment().wall;
-    },
-    isPast: () => false,
-  });
-  return () => {
-    Object.assign(ServiceClock.prototype, { checkExpiry, latest, isPast });
-  };
-}
-
-/** What a lease says of the clock of its expiry goes unread. */
-const judgingOwnClocks = replacing(
-  ExpiryDetector.prototype,
-  "judge",
-  (judge) =>
-    function (this: ExpiryDetector, record) {
-      return judge.call(this, { ...record, ownClock: false });
-    },
+  }),
+  replacing(LeaseDeadline.prototype, "confirm", (confirm, [belief, expiresAt]) =>
+    confirm({ ...belief, since: clocks.get(belief.since)?.moment() ?? belief.since }, expiresAt),
+  ),
 );
 
+/** What a lease's time is, its holder's or its adopter's wall clock alone decides. */
+const trustingItsWallClock = both(
+  replacing(ServiceClock.prototype, "checkExpiry", (_, [_expiresAt, _since, leaseDurationMs]) => ({
+    believedMs: leaseDurationMs,
+    isSound: true,
+  })),
+  replacing(ServiceClock.prototype, "latest", (_, __, clock) => clock.moment().wall),
+  replacing(ServiceClock.prototype, "isPast", () => false),
+);
+
+/** What a lease says of the clock of its expiry goes unread. */
+const judgingOwnClocks = replacing(ExpiryDetector.prototype, "judge", (judge, [record]) =>
+  judge({ ...record, ownClock: false }),
+);
+
+/** By how much the wall clock was ahead of the monotonic one at first. */
+const ahead = new WeakMap<ServiceClock, number>();
+
 /** A suspension goes unnoticed by every clock but the service's. */
-const unawareOfSuspensions = replacing(ServiceClock.prototype, "moment", (moment) => {
-  const ahead = new WeakMap<ServiceClock, number>();
-  return function (this: ServiceClock): Moment {
-    const { monotonic, wall } = moment.call(this);
-    const by = ahead.get(this) ?? wall - monotonic;
-    ahead.set(this, by);
-    return { monotonic, wall: monotonic + by, uptime: undefined };
-  };
+const unawareOfSuspensions = replacing(ServiceClock.prototype, "moment", (moment, _, clock) => {
+  const { monotonic, wall } = moment();
+  const by = ahead.get(clock) ?? wall - monotonic;
+  ahead.set(clock, by);
+  return { monotonic, wall: monotonic + by, uptime: undefined };
 });
 
 /** A record is judged as if everybody agreed in the time: nothing is left for how far clocks differ. */
-const withoutAllowance = replacing(
-  ExpiryDetector.prototype,
-  "judge",
-  (judge) =>
-    function (this: ExpiryDetector, record) {
-      const { earliest } = ServiceClock.prototype;
-      ServiceClock.prototype.earliest = function (now): number | undefined {
-        const time = earliest.call(this, now);
-        return time === undefined ? undefined : time + clockSkewMs;
-      };
-      try {
-        return judge.call(this, record);
-      } finally {
-        ServiceClock.prototype.earliest = earliest;
-      }
-    },
-);
+const withoutAllowance = replacing(ExpiryDetector.prototype, "judge", (judge, [record]) => {
+  const putRight = replacing(ServiceClock.prototype, "earliest", (earliest, [now]) => {
+    const time = earliest(now);
+    return time === undefined ? undefined : time + clockSkewMs;
+  })();
+  try {
+    return judge(record);
+  } finally {
+    putRight();
+  }
+});
 
-const ownWallClock = replacing(
-  ServiceClock.prototype,
-  "earliest",
-  (original) =>
-    function (this: ServiceClock, now) {
-      return original.call(this, now) === undefined ? undefined : this.moment().wall;
-    },
+const ownWallClock = replacing(ServiceClock.prototype, "earliest", (earliest, [now], clock) =>
+  earliest(now) === undefined ? undefined : clock.moment().wall,
 );
 
 /** A holder that no answer has told the time believes in the expiry of its own clock, and does not mark it so. */
-function believingUntold(): () => void {
-  const { checkExpiry } = ServiceClock.prototype;
-  const isUntold = Object.getOwnPropertyDescriptor(ServiceClock.prototype, "isUntold") ?? {};
-  Object.defineProperty(ServiceClock.prototype, "isUntold", { configurable: true, get: () => false });
-  ServiceClock.prototype.checkExpiry = function (expiresAt, since, leaseMs) {
-    return checkExpiry.call(this, expiresAt, since, leaseMs, !this.isTold);
-  };
-  return () => {
-    Object.defineProperty(ServiceClock.prototype, "isUntold", isUntold);
-    ServiceClock.prototype.checkExpiry = checkExpiry;
-  };
-}
+const believingUntold = both(
+  () => {
+    const isUntold = Object.getOwnPropertyDescriptor(ServiceClock.prototype, "isUntold") ?? {};
+    Object.defineProperty(ServiceClock.prototype, "isUntold", { configurable: true, get: () => false });
+    return () => Object.defineProperty(ServiceClock.prototype, "isUntold", isUntold);
+  },
+  replacing(ServiceClock.prototype, "checkExpiry", (checkExpiry, [expiresAt, since, leaseMs], clock) =>
+    checkExpiry(expiresAt, since, leaseMs, !clock.isTold),
+  ),
+);
+
+/** By how much the last answer's time was ahead of the monotonic clock. */
+const newest = new WeakMap<ServiceClock, number>();
 
 /** Of two answers that contradict each other, a taker believes the later one. */
-function believingTheLatestAnswer(): () => void {
-  const newest = new WeakMap<ServiceClock, number>();
-  const { note, earliest } = ServiceClock.prototype;
-  ServiceClock.prototype.note = function (time, sentAt): void {
-    note.call(this, time, sentAt);
-    if (time !== undefined) newest.set(this, time.earliest - this.monotonic());
-  };
-  ServiceClock.prototype.earliest = function (): number | undefined {
-    const ahead = newest.get(this);
-    return ahead === undefined ? undefined : ahead + this.monotonic();
-  };
-  return () => {
-    Object.assign(ServiceClock.prototype, { note, earliest });
-  };
-}
+const believingTheLatestAnswer = both(
+  replacing(ServiceClock.prototype, "note", (note, [time, sentAt], clock) => {
+    note(time, sentAt);
+    if (time !== undefined) newest.set(clock, time.earliest - clock.monotonic());
+  }),
+  replacing(ServiceClock.prototype, "earliest", (_, __, clock) => {
+    const by = newest.get(clock);
+    return by === undefined ? undefined : by + clock.monotonic();
+  }),
+);
 
 /** An attempt does not know the lease again that it has written itself. */
-function unawareOfItsOwnWrite(): () => void {
-  const form: HeldForm = LockForm.prototype;
-  form.leaseIn = function (item, token) {
-    const lease = this.leasesIn(item).find((each) => each.token === token);
+const unawareOfItsOwnWrite = replacing(
+  LockForm.prototype as HeldForm,
+  "leaseIn",
+  (_, [item, token], form) => {
+    const lease = form.leasesIn(item).find((each) => each.token === token);
     return lease && { ...lease, owner: "somebody else" };
-  };
-  return () => {
-    delete form.leaseIn;
-  };
-}
+  },
+);
 
-export const usual: readonly Mistake[] = [
-  { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
-  {
-    what: "a release that takes any holder's lease",
-    tamper: endingAny,
-    violation: /believes to hold|told to be released/,
-  },
-  {
-    what: "a fencing token that does not grow",
-    tamper: saying(":byFence", 0),
-    violation: /the fencing token of/,
-  },
-  {
-    what: "a token that nothing revokes",
-    tamper: ignored("acquire", "releasedToken"),
-    violation: /was revoked, and came back/,
-  },
-  {
-    what: "a release that leaves its token unrevoked",
-    tamper: settingUnless("end", "releasedToken", "owner"),
-    violation: /was revoked, and came back/,
-  },
-  { what: "a takeover at half of the lease", plant: judgingEarly(2_500), violation: anyHarm },
-  {
-    what: "an item that may be removed while it is in use",
-    tamper: saying(":ttl", 1, "acquire"),
-    violation: /may be removed|the fencing token of/,
-  },
-];
-
-export const slow: readonly Mistake[] = [
-  {
-    what: "a slow request: a deadline that counts from the answer",
-    plant: countingFromTheAnswer,
-    violation: twoHolders,
-  },
-];
-
-export const threeCallers: readonly Mistake[] = [
-  {
-    what: "a takeover that two callers make of one record",
-    tamper: untested("takeOver", ["token", "version", "fence"]),
-    violation: twoHolders,
-  },
-];
-
-export const renewed: readonly Mistake[] = [
-  {
-    what: "a lease that is believed for twice its time",
-    plant: believingLonger(leaseDurationMs),
-    violation: twoHolders,
-  },
-];
-
-export const renewedLate: readonly Mistake[] = [
-  {
-    what: "a renewal that may shorten a newer one",
-    tamper: ignored("renew", "version"),
-    violation: twoHolders,
-  },
-];
-
-export const judgedLate: readonly Mistake[] = [
-  {
-    what: "a takeover that ignores the version of its record",
-    tamper: ignored("takeOver", "version"),
-    violation: twoHolders,
-  },
-];
-
-export const clocks: readonly Mistake[] = [
-  {
-    what: "a clock step: an expiry that is judged by the caller's wall clock",
-    plant: ownWallClock,
-    violation: twoHolders,
-  },
-  {
-    what: "a holder that believes in an expiry of its own wall clock, whatever the answers tell",
-    plant: trustingItsWallClock,
-    violation: twoHolders,
-  },
-  { what: "a suspension that no clock tells", plant: unawareOfSuspensions, violation: twoHolders },
-];
-
-export const untold: readonly Mistake[] = [
-  {
-    what: "an expiry of its writer's own clock that is judged by the service's",
-    plant: judgingOwnClocks,
-    violation: twoHolders,
-  },
-];
-
-export const slowService: readonly Mistake[] = [
-  {
-    what: "an expiry that is judged without the allowance for clock skew",
-    plant: withoutAllowance,
-    violation: twoHolders,
-  },
-];
-
-export const handedOver: readonly Mistake[] = [
-  {
-    what: "an adopted lease that is believed by the adopter's own wall clock",
-    plant: trustingItsWallClock,
-    violation: twoHolders,
-  },
-];
-
-const checkedByNothing: Mistake = {
-  what: "a check that checks nothing",
-  tamper: withoutTests(({ write }) => "action" in write && write.action === "check"),
-  violation: /a stale checked write/,
+const slotNotLookedAt: Mistakes = {
+  "a slot that is not looked at before a grant": [
+    without({ of: "doneSlot", by: isA("acquire") }),
+    /was granted the slot/,
+  ],
 };
 
-export const lateCopies: readonly Mistake[] = [
-  {
-    what: "a late copy with a stale checked write: a check of the token alone",
-    tamper: withoutTests(
-      ({ attribute, write }) => "action" in write && write.action === "check" && attribute === "fence",
-    ),
-    violation: /a stale checked write/,
-  },
-  checkedByNothing,
-];
-
-const slotNotLookedAt: Mistake = {
-  what: "a slot that is not looked at before a grant",
-  tamper: ignored("acquire", "doneSlot"),
-  violation: /was granted the slot/,
+const isCheck = (write: object): boolean => "action" in write && write.action === "check";
+const checkedByNothing: Mistakes = {
+  "a check that checks nothing": [without({ by: isCheck }), /a stale checked write/],
 };
 
-export const slots: readonly Mistake[] = [
-  slotNotLookedAt,
-  {
-    what: "a completion that does not record its slot",
-    tamper: saying(":doneSlot", "0", "end"),
-    violation: /was completed, and is not done|was granted the slot/,
+/** By the scenario that has to show them, the first one "lock" itself. */
+export const ofScenarios = {
+  lock: {
+    "a grant of a lock that is held": [without({ of: "token", by: isA("acquire") }), twoHolders],
+    "a release that takes any holder's lease": [endingAny, /believes to hold|told to be released/],
+    "a fencing token that does not grow": [saying(":byFence", 0), /the fencing token of/],
+    "a token that nothing revokes": [
+      without({ of: "releasedToken", by: isA("acquire") }),
+      /was revoked, and came back/,
+    ],
+    "a release that leaves its token unrevoked": [
+      settingUnless("end", "releasedToken", "owner"),
+      /was revoked, and came back/,
+    ],
+    "a takeover at half of the lease": [judgingEarly(2_500), anyHarm],
+    "an item that may be removed while it is in use": [
+      saying(":ttl", 1, isA("acquire")),
+      /may be removed|the fencing token of/,
+    ],
   },
-];
-
-export const keptClosed: readonly Mistake[] = [
-  {
-    what: "a closed lock that is opened early",
-    plant: judgingEarly(2_000),
-    violation: /was opened while it was closed/,
+  slow: { "a slow request: a deadline that counts from the answer": [countingFromTheAnswer, twoHolders] },
+  "three-callers": {
+    "a takeover that two callers make of one record": [
+      without({ of: ["token", "version", "fence"], by: isA("takeOver"), left: exists }),
+      twoHolders,
+    ],
   },
-];
-
-export const reentrant: readonly Mistake[] = [
-  {
-    what: "reentrant neighbours: the first handle that is let go ends the lease for the others",
-    plant: replacing(HeldLease.prototype, "retain", () => () => undefined),
-    violation: /let one handle go, and lost/,
+  renewed: { "a lease that is believed for twice its time": [believingLonger(leaseDurationMs), twoHolders] },
+  "renewed-late": {
+    "a renewal that may shorten a newer one": [without({ of: "version", by: isA("renew") }), twoHolders],
   },
-];
-
-export const removedByTtl: readonly Mistake[] = [
-  {
-    what: "a fencing token that is lost when the item goes",
-    tamper: saying(":fromFence", 1),
-    violation: /the fencing token of/,
+  "judged-late": {
+    "a takeover that ignores the version of its record": [
+      without({ of: "version", by: isA("takeOver") }),
+      twoHolders,
+    ],
   },
-];
-
-export const firstRenewal: readonly Mistake[] = [
-  {
-    what: "a grant whose first renewal fails, and which is not taken back",
-    plant: replacing(Attempt.prototype, "abandon", () => () => undefined),
-    violation: /holds the lock, and no caller was given it/,
+  clocks: {
+    "a clock step: an expiry that is judged by the caller's wall clock": [ownWallClock, twoHolders],
+    "a holder that believes in an expiry of its own wall clock, whatever the answers tell": [
+      trustingItsWallClock,
+      twoHolders,
+    ],
+    "a suspension that no clock tells": [unawareOfSuspensions, twoHolders],
   },
-];
+  untold: {
+    "an expiry of its writer's own clock that is judged by the service's": [judgingOwnClocks, twoHolders],
+  },
+  "slow-service": {
+    "an expiry that is judged without the allowance for clock skew": [withoutAllowance, twoHolders],
+  },
+  "handed-over": {
+    "an adopted lease that is believed by the adopter's own wall clock": [trustingItsWallClock, twoHolders],
+  },
+  "late-copies": {
+    "a late copy with a stale checked write: a check of the token alone": [
+      without({ of: "fence", by: isCheck }),
+      /a stale checked write/,
+    ],
+    ...checkedByNothing,
+  },
+  slots: {
+    ...slotNotLookedAt,
+    "a completion that does not record its slot": [
+      saying(":doneSlot", "0", isA("end")),
+      /was completed, and is not done|was granted the slot/,
+    ],
+  },
+  "kept-closed": {
+    "a closed lock that is opened early": [judgingEarly(2_000), /was opened while it was closed/],
+  },
+  reentrant: {
+    "reentrant neighbours: the first handle that is let go ends the lease for the others": [
+      replacing(HeldLease.prototype, "retain", () => undefined),
+      /let one handle go, and lost/,
+    ],
+  },
+  "removed-by-ttl": {
+    "a fencing token that is lost when the item goes": [saying(":fromFence", 1), /the fencing token of/],
+  },
+  "first-renewal": {
+    "a grant whose first renewal fails, and which is not taken back": [
+      replacing(Attempt.prototype, "abandon", () => undefined),
+      /holds the lock, and no caller was given it/,
+    ],
+  },
+} satisfies Readonly<Record<string, Mistakes>>;
 
 /** What random worlds see of all that, and what they alone can show. */
-export const ofWorlds: readonly Mistake[] = [
-  ...[usual, slow, threeCallers, renewed, judgedLate, clocks].flat(),
-  ...[untold, slowService, checkedByNothing, removedByTtl].flat(),
-  slotNotLookedAt,
-  {
-    what: "a renewal of whatever lease there is",
-    tamper: untested("renew", ["token", "fence"]),
-    violation: anyHarm,
-  },
-  {
-    what: "a renewal that does not write the expiry",
-    tamper: settingUnless("renew", "expiresAt", "expiresAt"),
-    violation: /is stuck past its lease|may be removed/,
-  },
-  {
-    what: "a holder that no answer has told the time, and that believes in its expiry",
-    plant: believingUntold,
-    violation: twoHolders,
-  },
-  {
-    what: "a taker that believes the latest of two answers that contradict each other",
-    plant: believingTheLatestAnswer,
-    violation: twoHolders,
-  },
-  {
-    what: "an own write that is taken for contention",
-    plant: unawareOfItsOwnWrite,
-    violation: /is held by its own acquisition/,
-  },
-];
+export const ofWorlds: Mistakes = {
+  ...ofScenarios.lock,
+  ...ofScenarios.slow,
+  ...ofScenarios["three-callers"],
+  ...ofScenarios.renewed,
+  ...ofScenarios["judged-late"],
+  ...ofScenarios.clocks,
+  ...ofScenarios.untold,
+  ...ofScenarios["slow-service"],
+  ...checkedByNothing,
+  ...ofScenarios["removed-by-ttl"],
+  ...slotNotLookedAt,
+  "a renewal of whatever lease there is": [
+    without({ of: ["token", "fence"], by: isA("renew"), left: exists }),
+    anyHarm,
+  ],
+  "a renewal that does not write the expiry": [
+    settingUnless("renew", "expiresAt", "expiresAt"),
+    /is stuck past its lease|may be removed/,
+  ],
+  "a holder that no answer has told the time, and that believes in its expiry": [believingUntold, twoHolders],
+  "a taker that believes the latest of two answers that contradict each other": [
+    believingTheLatestAnswer,
+    twoHolders,
+  ],
+  "an own write that is taken for contention": [unawareOfItsOwnWrite, /is held by its own acquisition/],
+};

@@ -13,12 +13,10 @@ import type { LeaseAdmin } from "@leasehold/client/admin";
 import { isCooldownToken, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { entriesOf, transactIn } from "../../support/own-transaction.ts";
-import { Beliefs } from "../beliefs.ts";
 import {
   Cluster,
   type ClusterOptions,
   clockSkewMs,
-  expecting,
   leaseDurationMs,
   type Mishap,
   mishaps,
@@ -26,7 +24,7 @@ import {
   retentionMs,
 } from "../cluster.ts";
 import type { Network } from "../network.ts";
-import { drawn, type Planted, type Simulation, stepByStep } from "../simulation.ts";
+import { drawn, type Scene, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 import { ofWorlds } from "./lock-mistakes.ts";
@@ -109,13 +107,18 @@ interface Handle {
   readonly lease: Lease;
 }
 
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE");
+/** How clients and hosts are made. */
+interface LockCase extends Omit<Partial<ClusterOptions<Caller>>, "client"> {
+  readonly client?: () => Partial<LeaseClientOptions>;
+  /** Whether nobody dies or freezes and no request is late: then what no caller was given stays held by nobody. */
+  readonly isTidy?: boolean;
+}
 
 /** Callers of locks, and what must hold of all that they believe and write. */
-export class LockScene {
+export class LockScene implements Scene<LockStep> {
   readonly world: Cluster<Caller>;
-  readonly #beliefs: Beliefs;
   readonly #retentionMs: number;
+  readonly #isTidy: boolean;
   readonly #mailbox: LeaseHandle[] = [];
   /** Tokens of the leases that callers were given. */
   readonly #granted = new Set<string>();
@@ -130,12 +133,8 @@ export class LockScene {
   readonly #doneAtGrant = new Map<string, string>();
   #acquisitions = 0;
 
-  constructor(
-    world: World,
-    { tamper }: Planted,
-    client: () => Partial<LeaseClientOptions> = () => ({}),
-    hosts: Partial<ClusterOptions<Caller>> = {},
-  ) {
+  constructor(world: World, { client = () => ({}), isTidy = false, ...hosts }: LockCase = {}) {
+    this.#isTidy = isTidy;
     this.#retentionMs = client().retentionMs ?? retentionMs;
     this.world = new Cluster<Caller>(world, {
       begin: (own, { release }, _index, network) => ({
@@ -151,58 +150,54 @@ export class LockScene {
         onEvent: (event) => process.isRunning && this.#heard(event),
       }),
       onChange: (changes) => this.#changed(changes),
+      expected: ["LEASE_UNAVAILABLE", "LEASE_LOST", "LEASE_SLOT_DONE"],
       processes: 3,
       ...(!world.isRandom && { dates: () => "kept" }),
       ...hosts,
-      tamper,
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: LockStep | Mishap): Promise<void> {
-    const { world } = this;
-    if (!isLockStep(one)) return await world.befall(one);
+  take(one: LockStep): void {
     if (one.kind === "acquire" || one.kind === "adopt" || one.kind === "clock") {
-      const running = world.processes[one.process];
-      if (running?.process.isRunning) this.#call(running, one);
+      const running = this.world.at(one.process);
+      if (running.process.isRunning) this.#call(running, one);
     } else {
       const meant = this.#meant(one);
       if (meant?.running.process.isRunning) this.#act(meant, one.kind);
     }
-    await world.clock.advance(0);
-  }
-
-  /** What no caller was given stays held by nobody, as long as nobody dies or freezes and no request is late. */
-  async expectNothingToStay(): Promise<void> {
-    await this.world.clearUp();
-    for (const key of keys) {
-      const token = this.world.table.peek(leaseItemKey(key))?.token;
-      if (token !== undefined && !this.#granted.has(String(token)))
-        this.world.fault(`${token} holds the lock, and no caller was given it`);
-    }
-    await this.expectItToOpen();
   }
 
   /**
    * All processes die: a newcomer gets each lock soon after its lease is over, and by watching it for a whole lease at the
    * latest. A read that lags may have shown the renewal before the last: that costs another lease.
    */
-  async expectItToOpen(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
+    if (this.#isTidy) await this.#expectNothingToStay();
     world.killAll();
     await world.clearUp();
-    const [newcomer] = world.processes;
-    if (newcomer === undefined) return;
     const waitMs = 2 * leaseDurationMs + 4 * clockSkewMs + 1_000;
     const open = new Set<string>();
     for (const key of keys) {
-      newcomer.parts.client.acquire(key, { waitMs }).then(
-        () => open.add(key),
-        (error: Error) => world.world.tell("newcomer", error.message),
-      );
+      world
+        .at(0)
+        .parts.client.acquire(key, { waitMs })
+        .then(
+          () => open.add(key),
+          (error: Error) => world.world.tell("newcomer", error.message),
+        );
     }
     await world.clock.advance(waitMs + 1_000);
     for (const key of keys) if (!open.has(key)) world.fault(`${key} is stuck past its lease`);
+  }
+
+  async #expectNothingToStay(): Promise<void> {
+    await this.world.clearUp();
+    for (const key of keys) {
+      const token = this.world.table.peek(leaseItemKey(key))?.token;
+      if (token !== undefined && !this.#granted.has(String(token)))
+        this.world.fault(`${token} holds the lock, and no caller was given it`);
+    }
   }
 
   #call(running: Running<Caller>, one: Extract<LockStep, { kind: "acquire" | "adopt" | "clock" }>): void {
@@ -241,7 +236,7 @@ export class LockScene {
         this.world.fault(`${process.name} was granted the slot ${lease.slot}, where ${done} is done`);
       this.#believes(running, lease);
     };
-    this.#watch(running, call, granted);
+    this.world.watch(running, call, granted);
   }
 
   #adopt(running: Running<Caller>, heartbeat = false): void {
@@ -262,21 +257,21 @@ export class LockScene {
         return lease.held && [...parts.leases.values()].includes(lease);
       },
     };
-    this.#beliefs.add(process, holding, leaseItemKey(lease.key));
+    this.world.beliefs.add(process, holding, leaseItemKey(lease.key));
   }
 
   #act({ running, as, lease }: Handle, kind: Act): void {
     const { process, parts } = running;
-    if (kind === "write") this.#watch(running, this.#writeFenced(running, lease));
-    else if (kind === "check") this.#watch(running, this.#writeChecked(running, lease));
-    else if (kind === "renew") this.#watch(running, lease.renew());
+    if (kind === "write") this.world.watch(running, this.#writeFenced(running, lease));
+    else if (kind === "check") this.world.watch(running, this.#writeChecked(running, lease));
+    else if (kind === "renew") this.world.watch(running, lease.renew());
     else if (kind === "revoke")
-      this.#watch(running, parts.admin.requestRevocation(lease.key, { token: lease.token }));
+      this.world.watch(running, parts.admin.requestRevocation(lease.key, { token: lease.token }));
     else if (kind === "revive") {
       if (!this.#toldReleased.has(lease.token)) return;
       const revived = (): void =>
         this.world.fault(`${process.name} renewed ${lease.key} as ${lease.token}, which it had released`);
-      this.#watch(running, parts.client.adopt(lease.toJSON()).renew(), revived);
+      this.world.watch(running, parts.client.adopt(lease.toJSON()).renew(), revived);
     } else if (kind === "hand over") {
       if (parts.beating.has(lease) || parts.letGo.has(lease)) return;
       parts.leases.delete(as);
@@ -293,7 +288,7 @@ export class LockScene {
     );
     const wereHeld = others.filter(({ held }) => held);
     const ended = (wasOurs: boolean): void => this.#ended(lease, wasOurs, kind === "complete");
-    this.#watch(running, lease[kind](), ended);
+    this.world.watch(running, lease[kind](), ended);
     // What another handle of the owner still holds does not end with this one.
     const lost = wereHeld.filter(({ held }) => !held);
     if (lost.length > 0)
@@ -400,18 +395,6 @@ export class LockScene {
     if (is === undefined || isCooldownToken(is)) this.#left.set(key, was);
     else this.#left.delete(key);
   }
-
-  #watch<Value>(
-    running: Running<Caller>,
-    call: Promise<Value>,
-    onValue: (value: Value) => void = () => {},
-  ): void {
-    this.world.watch(running, call, onValue, isExpected);
-  }
-}
-
-function isLockStep(one: LockStep | Mishap): one is LockStep {
-  return "which" in one || ("process" in one && one.kind !== "freeze" && one.kind !== "kill");
 }
 
 function slotAt(ms: number): string {
@@ -419,16 +402,16 @@ function slotAt(ms: number): string {
 }
 
 /** A scene whose clocks, retention and allowances are as wrong, short and small as chance has it. */
-function byChance(world: World, tamper: Planted["tamper"]): LockScene {
+function byChance(world: World): LockScene {
   const { random } = world;
   // Short in some worlds, so that ttl comes into play, but longer than any request is under way and any wall clock is
   // wrong: that much retention is asked of users.
   const retentionMs = random.pick([8_000, 60_000, 24 * hourMs]);
-  const client = (): Partial<LeaseClientOptions> => ({
-    retentionMs,
-    clockSkewMs: random.pick([serviceSpreadMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY]),
-  });
-  return new LockScene(world, { tamper }, client, {
+  return new LockScene(world, {
+    client: () => ({
+      retentionMs,
+      clockSkewMs: random.pick([serviceSpreadMs, clockSkewMs, 2 * clockSkewMs, Number.POSITIVE_INFINITY]),
+    }),
     processes,
     wallErrorMs: retentionMs > hourMs ? 3 * hourMs : 2_000,
     serviceSpreadMs,
@@ -458,10 +441,5 @@ export const lock: Simulation = {
     "ttl removed an item",
   ],
   mistakes: ofWorlds,
-  play: stepByStep({
-    step,
-    mostSteps: 90,
-    make: byChance,
-    end: (scene) => scene.expectItToOpen(),
-  }),
+  play: stepByStep({ step, mostSteps: 90, make: byChance }),
 };

@@ -8,19 +8,27 @@ import { ExpiryDetector } from "../../../packages/client/src/core/expiry-detecto
 import type { ReadWriteLock } from "../../../packages/client/src/entries/read-write.ts";
 import type { Semaphore } from "../../../packages/client/src/entries/semaphore.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/primitives/seats/seat.ts";
-import { type HeldSeat, SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
+import { SeatForm } from "../../../packages/client/src/primitives/seats/seat-form.ts";
 import type { Write } from "../../../packages/client/src/statements/statement.ts";
 import { insistingOn, leaving, recomposed, withConditions } from "../../support/recomposed.ts";
 import {
   Cluster,
   clockSkewMs,
-  expecting,
+  everyMishap,
   leaseDurationMs,
   type Mishap,
   mishaps,
   type Running,
 } from "../cluster.ts";
-import { drawn, type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
+import {
+  drawn,
+  type Mistakes,
+  type Plant,
+  replacing,
+  type Scene,
+  type Simulation,
+  stepByStep,
+} from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 import { takingTurns, uncountedLeave } from "./fair-lock-mistakes.ts";
@@ -45,12 +53,10 @@ export type SeatStep =
   | { readonly kind: "release" | "check"; readonly which: number }
   | { readonly kind: "release" | "check"; readonly caller: number };
 
-type Step = Mishap | SeatStep;
-
 const which = fc.nat(100);
 const release = fc.record({ kind: fc.constant("release" as const), which });
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<SeatStep | Mishap> = fc.oneof(
   drawn(8, "acquire", {
     caller: fc.nat(callers - 1),
     what: fc.constantFrom("permit", "read", "write"),
@@ -66,20 +72,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** Writers that hold for long, and renew all the time. */
-const longWriters: fc.Arbitrary<Step> = fc.oneof(
-  drawn(1, "acquire", {
-    caller: fc.nat(callers - 1),
-    what: fc.constant("write" as const),
-    permits: fc.constant(1),
-    waitMs: fc.constant(12_000),
-    heartbeat: fc.constant(true),
-    reentrant: fc.constant(false),
-    lockAtLeastForMs: fc.constant(0),
-  }),
+const longWriters: fc.Arbitrary<SeatStep | Mishap> = fc.oneof(
+  fc.nat(callers - 1).map((caller) => ({
+    ...{ kind: "acquire" as const, caller, what: "write" as const, permits: 1, waitMs: 12_000 },
+    ...{ heartbeat: true, reentrant: false, lockAtLeastForMs: 0 },
+  })),
   drawn(3, "wait", { ms: fc.integer({ min: 1, max: 1_000 }) }),
 );
-
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_UPGRADE");
 
 /** A lease that was granted, and what it was for. */
 interface Grant extends Pick<Wish, "what" | "permits"> {
@@ -109,23 +108,22 @@ interface SeatCase {
 }
 
 /** Callers of one semaphore and one read-write lock. */
-export class Seats {
+export class Seats implements Scene<SeatStep> {
   readonly world: Cluster<Caller>;
   readonly permits: number;
   readonly #processes: number;
   #grants: Grant[] = [];
-  readonly #highest = new Map<string, number>();
   /** Seats that have gone, by token and fencing token. */
   readonly #ended = new Set<string>();
   readonly #monitor: QueueMonitor;
 
-  constructor(world: World, { tamper }: Planted = {}, small: SeatCase = {}) {
+  constructor(world: World, small: SeatCase = {}) {
     const { isOrdered = false, processes = callers, permits = world.random.integer(1, 4) } = small;
     this.permits = permits;
     this.#processes = processes;
     this.world = new Cluster(world, {
       processes,
-      tamper,
+      expected: ["LEASE_UNAVAILABLE", "LEASE_UPGRADE"],
       begin: (client, { release }) => {
         const { Semaphore, ReadWriteLock, fair } = release;
         const order = isOrdered ? { order: fair() } : {};
@@ -142,18 +140,14 @@ export class Seats {
     this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
-  async take(one: Step): Promise<void> {
-    const grant = this.#meant(one);
+  take(one: SeatStep): void {
     if (one.kind === "acquire") this.acquire(one);
-    else if (one.kind === "release") this.#release(grant);
-    else if (one.kind === "check") this.#checkedWrite(grant);
-    else await this.world.befall(one as Mishap);
-    await this.world.clock.advance(0);
+    else if (one.kind === "release") this.#release(this.#meant(one));
+    else this.#checkedWrite(this.#meant(one));
   }
 
   acquire(wish: Wish): void {
-    const running = this.world.processes[wish.caller];
-    if (running === undefined) return;
+    const running = this.world.at(wish.caller);
     const { permits, waitMs, heartbeat, lockAtLeastForMs, what } = wish;
     const { process, parts } = running;
     const reentrant = wish.reentrant && wish.caller >= this.#processes - 2;
@@ -171,13 +165,12 @@ export class Seats {
       this.#grants.push({ ...own, what, permits: wanted, cooldownUntil, isReleased: false, isLetGo: false });
       this.#check();
     };
-    this.world.watch(running, call, granted, isExpected);
+    this.world.watch(running, call, granted);
   }
 
-  #meant(step: Step): Grant | undefined {
+  #meant(step: Exclude<SeatStep, { kind: "acquire" }>): Grant | undefined {
     if ("which" in step) return this.#grants[step.which % Math.max(1, this.#grants.length)];
-    if (step.kind !== "release" && step.kind !== "check") return undefined;
-    const running = this.world.processes[step.caller];
+    const running = this.world.at(step.caller);
     const own = this.#grants.filter((grant) => grant.running === running);
     return own.findLast(({ isLetGo }) => !isLetGo) ?? own.at(-1);
   }
@@ -189,7 +182,7 @@ export class Seats {
   }
 
   /** All processes die: after a lease and the allowance for skew, a newcomer gets everything. */
-  async expectAllToHeal(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     this.world.killAll();
     await world.clearUp();
@@ -220,7 +213,7 @@ export class Seats {
     const others = this.#grants.filter((other) => other.lease.token === lease.token && !other.isLetGo);
     const wereHeld = others.filter((other) => other.lease.held);
     // A release that is not confirmed frees itself.
-    this.world.watch(running, lease.release(), ended, isExpected);
+    this.world.watch(running, lease.release(), ended);
     if (wereHeld.some((other) => !other.lease.held))
       this.world.fault(`${grant.owner} let one handle go, and lost the others`);
   }
@@ -267,10 +260,7 @@ export class Seats {
       for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
       this.world.count("grant");
       if (seats.some((one) => !are.has(id(one)))) this.world.count("takeover");
-      const highest = this.#highest.get(sortKey) ?? 0;
-      if (seat.fencingToken <= highest)
-        this.world.fault(`a fencing token of ${sortKey} went from ${highest} to ${seat.fencingToken}`);
-      this.#highest.set(sortKey, seat.fencingToken);
+      this.world.grows(sortKey, seat.fencingToken);
       if (before?.releasedToken === seat.token)
         this.world.fault(`a revoked token of ${seat.owner} came back`);
       const intent = seats.find((one) => one.seat.kind === "intent" && are.has(id(one)));
@@ -316,26 +306,19 @@ export class Seats {
 }
 
 /** Plants a mistake: what one of the form's methods writes, changed. */
-export function writing(
-  method: "acquire" | "renew" | "release",
+export const writing = (
+  method: "acquire" | "renew" | "release" | "cancel",
   change: (write: Write) => Write,
-): Planted["plant"] {
-  return replacing(
-    SeatForm.prototype,
-    method,
-    (original: (...parameters: never[]) => Write) =>
-      function (this: SeatForm, ...parameters: never[]): Write {
-        return change(original.apply(this, parameters));
-      },
+): Plant =>
+  replacing(SeatForm.prototype, method, (write, given) =>
+    change((write as (...given: readonly unknown[]) => Write)(...given)),
   );
-}
 
-/** Plants a mistake: a write that insists on nothing of the attributes that begin like this. */
-function notInsistingOn(prefix: string, method: "acquire" | "renew"): Planted["plant"] {
-  return writing(method, (write) =>
-    withConditions(write, (condition, attribute) => (attribute.startsWith(prefix) ? undefined : condition)),
-  );
-}
+/** Without the conditions of the attributes that begin like this. */
+const notInsistingOn =
+  (prefix: string) =>
+  (write: Write): Write =>
+    withConditions(write, (condition, attribute) => (attribute.startsWith(prefix) ? undefined : condition));
 
 /** With bounds that allow one more. */
 function oneMore(write: Write): Write {
@@ -344,117 +327,82 @@ function oneMore(write: Write): Write {
   return write;
 }
 
-/** Plants a mistake: a proof by the token alone. */
-const tokenAlone: (original: HeldSeat["proof"]) => HeldSeat["proof"] = (original) =>
-  function (this: HeldSeat, lease) {
-    return insistingOn(original.call(this, lease), "attribute_exists(#SeatFence)");
-  };
-
-const tooMany = /permits are held|two writers|reads while|a fencing token of/;
+const tooMany = /permits are held|two writers|reads while|the fencing token of/;
 const tooManyOrMiscounted = /permits are held|two writers|reads while|differs from/;
 
-export const mistakes: readonly Mistake[] = [
-  {
-    what: "a proof without the fencing token",
-    plant: replacing(SeatForm.prototype, "proof", tokenAlone),
-    violation: /a stale write of .* went through/,
-  },
-  {
-    what: "a bound that is off by one",
-    plant: writing("acquire", oneMore),
-    violation: tooMany,
-  },
-  {
-    what: "a counter that a release does not count down",
-    plant: writing("release", (write) => leaving(write, "#permits")),
-    violation: /permits differs from what the seats take/,
-  },
-  {
-    what: "passing a seat that was renewed since it was judged",
-    plant: notInsistingOn("s:", "acquire"),
-    violation: tooManyOrMiscounted,
-  },
-  {
-    what: "no mark of a revoked token",
-    plant: notInsistingOn("releasedToken", "acquire"),
-    violation: /a revoked token of .* came back/,
-  },
-  {
-    what: "a seat that is taken twice by two copies of one write",
-    plant: notInsistingOn("f:", "acquire"),
-    violation: /taken twice|differs from/,
-  },
-  {
-    what: "a cooldown that ends at once",
-    plant: replacing(
-      SeatForm.prototype,
-      "release",
-      (original) =>
-        function (this: SeatForm, ending) {
-          return original.call(this, { ...ending, cooldown: undefined });
-        },
+export const mistakes: Mistakes = {
+  "a proof without the fencing token": [
+    replacing(SeatForm.prototype, "proof", (proof, given) =>
+      insistingOn(proof(...given), "attribute_exists(#SeatFence)"),
     ),
-    violation: /permits are held/,
-  },
-  {
-    what: "a takeover before the end of a lease",
-    plant: replacing(
+    /a stale write of .* went through/,
+  ],
+  "a bound that is off by one": [writing("acquire", oneMore), tooMany],
+  "a counter that a release does not count down": [
+    writing("release", (write) => leaving(write, "#permits")),
+    /permits differs from what the seats take/,
+  ],
+  "passing a seat that was renewed since it was judged": [
+    writing("acquire", notInsistingOn("s:")),
+    tooManyOrMiscounted,
+  ],
+  "no mark of a revoked token": [
+    writing("acquire", notInsistingOn("releasedToken")),
+    /a revoked token of .* came back/,
+  ],
+  "a seat that is taken twice by two copies of one write": [
+    writing("acquire", notInsistingOn("f:")),
+    /taken twice|differs from/,
+  ],
+  "a cooldown that ends at once": [
+    replacing(SeatForm.prototype, "release", (release, [ending]) =>
+      release({ ...ending, cooldown: undefined }),
+    ),
+    /permits are held/,
+  ],
+  "a takeover before the end of a lease": [
+    replacing(
       ExpiryDetector.prototype,
       "judgeAll",
-      () => (leases) => new Map(leases.map((lease) => [lease, { reason: "serviceClock", claimableInMs: 0 }])),
+      (_, [leases]) => new Map(leases.map((lease) => [lease, { reason: "serviceClock", claimableInMs: 0 }])),
     ),
-    violation: tooMany,
-  },
-  {
-    what: "a ttl that does not outlast the other seats",
-    plant: writing("release", (write) =>
-      recomposed(write, (part) => part, { set: "#ttl = :ttl" }, { ":ttl": 1 }),
-    ),
-    violation: tooMany,
-  },
-  {
-    what: "a reentrant owner that nothing marks",
-    plant: writing("acquire", (write) =>
-      leaving(
-        withConditions(write, (condition, attribute) => (attribute.startsWith("o:") ? undefined : condition)),
-        "#Mark",
-      ),
-    ),
-    violation: /has two seats, reentrantly/,
-  },
-];
+    tooMany,
+  ],
+  "a ttl that does not outlast the other seats": [
+    writing("release", (write) => recomposed(write, (part) => part, { set: "#ttl = :ttl" }, { ":ttl": 1 })),
+    tooMany,
+  ],
+  "a reentrant owner that nothing marks": [
+    writing("acquire", (write) => leaving(notInsistingOn("o:")(write), "#Mark")),
+    /has two seats, reentrantly/,
+  ],
+};
 
-function withSteps(any: fc.Arbitrary<Step>, mostSteps: number, isOrdered = false): Simulation["play"] {
-  return stepByStep({
-    step: any,
-    mostSteps,
-    make: (world) => new Seats(world, {}, { isOrdered }),
-    end: (scene) => scene.expectAllToHeal(),
-  });
-}
+const withSteps = (
+  any: fc.Arbitrary<SeatStep | Mishap>,
+  mostSteps: number,
+  isOrdered = false,
+): Simulation["play"] =>
+  stepByStep({ step: any, mostSteps, make: (world) => new Seats(world, { isOrdered }) });
 
 const all: Simulation = {
   name: "seats",
   claim:
     "semaphores and read-write locks are within their bounds, prove their holders, and leave nothing stuck",
   worlds: 150,
-  mustHappen: {
-    death: 1,
-    "request lost": 1,
-    "answer lost": 1,
-    "sent twice": 1,
-    "late arrival": 1,
-    permit: 1,
-    read: 1,
-    write: 1,
-    takeover: 1,
-    "ttl removed an item": 1,
-    "checked write": 1,
-    "stale write": 1,
-    "reads beside its own write": 1,
+  mustHappen: [
+    ...[
+      ...everyMishap,
+      "permit",
+      "read",
+      "write",
+      "checked write",
+      "stale write",
+      "reads beside its own write",
+    ],
     // The simulation is empty where nobody gets anything.
-    grant: 1_500,
-  },
+    ["grant", 1_500],
+  ],
   mistakes,
   play: withSteps(step, 70),
 };
@@ -464,13 +412,9 @@ const long: Simulation = {
   claim: "writers that renew all the time are alone, whichever copy of a renewal comes last",
   worlds: 20,
   mustHappen: ["write", "takeover", "sent twice", "late arrival"],
-  mistakes: [
-    {
-      what: "a renewal that does not compare versions",
-      plant: notInsistingOn("s:", "renew"),
-      violation: /two writers/,
-    },
-  ],
+  mistakes: {
+    "a renewal that does not compare versions": [writing("renew", notInsistingOn("s:")), /two writers/],
+  },
   play: withSteps(longWriters, 200),
 };
 
@@ -478,15 +422,11 @@ const inOrder: Simulation = {
   name: "seats:in-order",
   claim: "semaphores and read-write locks whose callers wait in line keep their bounds, and count their line",
   worlds: 100,
-  mustHappen: { ...all.mustHappen, joined: 200, grant: 500 },
-  mistakes: [
-    {
-      what: "a bound that is off by one where callers wait in line",
-      plant: takingTurns(oneMore),
-      violation: tooMany,
-    },
-    uncountedLeave,
-  ],
+  mustHappen: [...all.mustHappen.slice(0, -1), ["joined", 200], ["grant", 500]],
+  mistakes: {
+    "a bound that is off by one where callers wait in line": [takingTurns(oneMore), tooMany],
+    ...uncountedLeave,
+  },
   play: withSteps(step, 70, true),
 };
 

@@ -1,4 +1,4 @@
-import type { Lease, TransactionEntry, UpdateRequest } from "@leasehold/client";
+import type { Lease } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import type {
@@ -11,21 +11,19 @@ import {
   cacheSortKey,
   flightSortKey,
 } from "../../../packages/client/src/primitives/single-flight/entry.ts";
-import { Beliefs } from "../beliefs.ts";
 import {
   Cluster,
   everyMishap,
-  expecting,
   type Mishap,
   mishaps,
   type Running,
   WorkError,
   wallErrorMs,
 } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
-import { drawn, isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import { drawn, type Scene, type Simulation, saying, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
+import { heldGrant } from "./lease-mistakes.ts";
 
 const processes = 4;
 const keys = ["x", "y"] as const;
@@ -36,7 +34,6 @@ const agesDifferByMs = 1_500;
 const callBudgetMs = 10_000;
 
 export type FlightStep =
-  | Mishap
   | {
       readonly kind: "call";
       readonly process: number;
@@ -48,7 +45,7 @@ export type FlightStep =
     }
   | { readonly kind: "invalidate"; readonly process: number; readonly key: string };
 
-const step: fc.Arbitrary<FlightStep> = fc.oneof(
+const step: fc.Arbitrary<FlightStep | Mishap> = fc.oneof(
   drawn(12, "call", {
     process: fc.nat(processes - 1),
     key: fc.constantFrom(...keys),
@@ -69,8 +66,6 @@ const step: fc.Arbitrary<FlightStep> = fc.oneof(
   }),
   ...mishaps(processes),
 );
-
-const isExpected = expecting("LEASE_UNAVAILABLE", "LEASE_CACHED_FAILURE");
 
 interface Place {
   readonly flights: SingleFlight;
@@ -110,9 +105,8 @@ interface SiteCase {
   readonly hasLevels?: boolean | undefined;
 }
 
-export class Site {
+export class Site implements Scene<FlightStep> {
   readonly world: Cluster<Place>;
-  readonly #beliefs: Beliefs;
   readonly #usableForMs: number;
   /** Whether a process has come that does not know the service's time. */
   #isUntold = false;
@@ -123,7 +117,7 @@ export class Site {
   readonly #forgotten = new Map<string, Forgotten[]>();
   readonly #keys: readonly string[];
 
-  constructor(world: World, tamper?: Tamper, small: SiteCase = {}) {
+  constructor(world: World, small: SiteCase = {}) {
     const { places = processes, wanted = keys, staleWithinMs = Number.POSITIVE_INFINITY } = small;
     const { hasLevels = false } = small;
     const staleForMs = world.random.pick([0, 6_000]);
@@ -151,27 +145,24 @@ export class Site {
         forgottenAt: new Map(),
       }),
       onChange: (changes) => this.#changed(changes),
-      tamper,
+      expected: ["LEASE_UNAVAILABLE", "LEASE_CACHED_FAILURE"],
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: FlightStep): Promise<void> {
+  take(one: FlightStep): void {
+    const call = () => (one.kind === "call" ? this.#call(one) : this.#invalidate(one));
     // A process that is frozen begins nothing.
-    if (one.kind === "call")
-      this.world.processes[one.process]?.process.deliver(() => this.#call(one), one.kind);
-    else if (one.kind === "invalidate")
-      this.world.processes[one.process]?.process.deliver(() => this.#invalidate(one), one.kind);
-    else {
-      const standsStill = one.kind === "freeze" || one.kind === "standstill";
-      for (const { parts } of this.world.processes) if (standsStill) parts.interruptions += 1;
-      await this.world.befall(one);
-    }
-    await this.world.clock.advance(0);
+    this.world.at(one.process).process.deliver(call, one.kind);
+  }
+
+  async befall(mishap: Mishap): Promise<void> {
+    const standsStill = mishap.kind === "freeze" || mishap.kind === "standstill";
+    for (const { parts } of this.world.processes) if (standsStill) parts.interruptions += 1;
+    await this.world.befall(mishap);
   }
 
   /** In calm weather everybody gets a value of every key. */
-  async expectValuesForAll(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     await world.clearUp();
     await world.clock.advance(60_000);
@@ -195,8 +186,7 @@ export class Site {
     forceRefresh,
   }: Extract<FlightStep, { kind: "call" }>): void {
     const { world } = this;
-    const running = world.processes[process];
-    if (running === undefined) return;
+    const running = world.at(process);
     const since = world.clock.monotonic();
     const { interruptions } = running.parts;
     const { freezes } = running.process;
@@ -245,13 +235,12 @@ export class Site {
       else if (forceRefresh) this.#expectRefreshed(since, value, beginning, collections, isOthers);
       else if (forgottenAt !== undefined) this.#expectComputedAfter(forgottenAt, value, beginning);
     };
-    world.watch(running, call, onValue, isExpected);
+    world.watch(running, call, onValue);
   }
 
   #invalidate({ process, key }: Extract<FlightStep, { kind: "invalidate" }>): void {
     const { world } = this;
-    const running = world.processes[process];
-    if (running === undefined) return;
+    const running = world.at(process);
     const calledAt = world.clock.monotonic();
     const onDone = (): void => {
       world.count("invalidated");
@@ -262,7 +251,7 @@ export class Site {
       // In its own process nobody joins what may have begun before.
       running.parts.underWay.delete(key);
     };
-    world.watch(running, running.parts.flights.invalidate(key), onDone, isExpected);
+    world.watch(running, running.parts.flights.invalidate(key), onDone);
   }
 
   /** Whether the table has a value that is not fresh now, and can be given for as long as a caller may wait. */
@@ -325,7 +314,7 @@ export class Site {
     parts.computing.set(key, lease);
     parts.interruptions += 1;
     const beginning = { at: world.clock.monotonic(), collections: this.#collections };
-    this.#beliefs.add(process, lease, leaseItemKey(key, flightSortKey));
+    world.beliefs.add(process, lease, leaseItemKey(key, flightSortKey));
     await process.pause(computeMs);
     parts.interruptions += 1;
     if (!lease.held) world.count("computed without a lease");
@@ -359,13 +348,6 @@ function laterOf(one: number | undefined, other: number | undefined): number | u
   return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
 }
 
-/** Plants a mistake: a mark with the last holder's own fencing token. */
-function asOfTheLastHolder<Write extends UpdateRequest | TransactionEntry>(write: Write): Write {
-  const fence = Number(write.values[":fence"]);
-  const isMark = write.key.sk === cacheSortKey && !Number.isInteger(fence);
-  return isMark ? { ...write, values: { ...write.values, ":fence": fence - 0.5 } } : write;
-}
-
 export const singleFlight: Simulation = {
   name: "single-flight",
   claim:
@@ -390,27 +372,21 @@ export const singleFlight: Simulation = {
     "served during a computation",
     "refresh ahead failed",
   ],
-  mistakes: [
-    {
-      what: "a second holder beside the first",
-      tamper: without("attribute_not_exists(#token)", isGrant),
-      violation: /believes to hold/,
-    },
-    {
-      what: "an earlier holder's result in place of a later one's",
-      tamper: without("#fence <= :fence"),
-      violation: /was replaced by one/,
-    },
-    {
-      what: "an invalidation that the last holder can store over",
-      tamper: asOfTheLastHolder,
-      violation: /was invalidated, and came back/,
-    },
-  ],
-  play: stepByStep({
-    step,
-    mostSteps: 80,
-    make: (world, tamper) => new Site(world, tamper, { hasLevels: true }),
-    end: (scene) => scene.expectValuesForAll(),
-  }),
+  mistakes: {
+    ...heldGrant,
+    "an earlier holder's result in place of a later one's": [
+      without({ of: "fence", test: "<=" }),
+      /was replaced by one/,
+    ],
+    // A mark with the last holder's own fencing token.
+    "an invalidation that the last holder can store over": [
+      saying(
+        ":fence",
+        (fence) => Number(fence) - 0.5,
+        ({ key, values }) => key.sk === cacheSortKey && !Number.isInteger(values[":fence"]),
+      ),
+      /was invalidated, and came back/,
+    ],
+  },
+  play: stepByStep({ step, mostSteps: 80, make: (world) => new Site(world, { hasLevels: true }) }),
 };

@@ -12,9 +12,8 @@ import {
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
 import { entriesOf, ownWrite, transactIn } from "../../support/own-transaction.ts";
-import { Beliefs } from "../beliefs.ts";
-import { Cluster, expecting, type Mishap, type Running, WorkError } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
+import { Cluster, type Running, WorkError } from "../cluster.ts";
+import type { Scene } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
 
@@ -27,7 +26,6 @@ const backoff = { delayMs: 500, maxDelayMs: 2_000 };
 
 export type Ending = "succeed" | "succeedIn" | "fail" | "release";
 export type TaskStep =
-  | Mishap
   | {
       readonly kind: "add";
       readonly process: number;
@@ -53,23 +51,18 @@ export type TaskStep =
   | { readonly kind: "break"; readonly which: number }
   | { readonly kind: "night" };
 
-const isExpected = expecting("LEASE_TASK_LOST");
-
 interface Worker {
   readonly tasks: TaskSet;
   readonly store: LeaseStore;
   readonly claimed: Set<Task>;
 }
 
-export class Import {
+export class Import implements Scene<TaskStep> {
   readonly world: Cluster<Worker>;
-  readonly #beliefs: Beliefs;
   /** Tasks for which some worker was told of its success, until ttl has forgotten them. */
   readonly #succeeded = new Set<string>();
   /** The highest fencing token of each task, until ttl has forgotten it. */
   readonly #fences = new Map<string, number>();
-  /** The highest fencing token of each serial key. */
-  readonly #keyFences = new Map<string, number>();
   /** Tokens of claims by the tasks' fencing tokens, and those of claims that workers were told of. */
   readonly #landed = new Map<string, string>();
   readonly #told = new Set<string>();
@@ -82,7 +75,7 @@ export class Import {
   #counted = 0;
   #claims = 0;
 
-  constructor(world: World, tamper?: Tamper, workers = processes, rate?: TaskRate) {
+  constructor(world: World, workers = processes, rate?: TaskRate) {
     this.#rate = rate;
     this.world = new Cluster<Worker>(world, {
       processes: workers,
@@ -92,28 +85,24 @@ export class Import {
         claimed: new Set(),
       }),
       onChange: (changes) => this.#changed(changes),
-      tamper,
+      expected: ["LEASE_TASK_LOST"],
     });
-    this.#beliefs = new Beliefs(this.world);
   }
 
   async take(one: TaskStep): Promise<void> {
-    if ("process" in one && one.kind !== "freeze" && one.kind !== "kill") this.#call(one);
+    if ("process" in one) this.#call(one);
     else if (one.kind === "end") this.#end(one);
     else if (one.kind === "endThrice") this.#endThrice(one.of);
     else if (one.kind === "break") this.#break(one.which);
-    else if (one.kind === "night") await this.#night();
-    else await this.world.befall(one);
-    await this.world.clock.advance(0);
+    else await this.#night();
   }
 
   /** In calm weather one worker is enough to bring every task to its end, those of dead workers included. */
-  async expectAllToEnd(): Promise<void> {
+  async end(): Promise<void> {
     const { world } = this;
     await world.clearUp();
     world.killAll();
-    const [running] = world.processes;
-    if (running === undefined) return;
+    const running = world.at(0);
     const { tasks } = running.parts;
     let isOver = false;
     world.watch(
@@ -139,13 +128,12 @@ export class Import {
     if (this.world.random.chance(0.3)) throw new WorkError();
   }
 
-  #call(one: Extract<TaskStep, { process: number; kind: Exclude<TaskStep["kind"], Mishap["kind"]> }>): void {
+  #call(one: Extract<TaskStep, { process: number }>): void {
     const { world } = this;
-    const running = world.processes[one.process];
-    if (running === undefined) return;
+    const running = world.at(one.process);
     const { tasks } = running.parts;
     const watch = <Value>(call: Promise<Value>, onValue: (value: Value) => void): void =>
-      world.watch(running, call, onValue, isExpected);
+      world.watch(running, call, onValue);
     switch (one.kind) {
       case "add": {
         const { delayMs, maxAttempts } = one;
@@ -195,7 +183,7 @@ export class Import {
       world.count(`cancelled: ${isCancelled}`);
       this.#answered.add(remark);
     };
-    world.watch(running, call, answered, isExpected);
+    world.watch(running, call, answered);
   }
 
   /** Tasks that have ended without success. */
@@ -230,7 +218,7 @@ export class Import {
         return parts.claimed.has(task) && task.held;
       },
     };
-    this.#beliefs.add(process, holding, openTaskKey(set, task.id));
+    world.beliefs.add(process, holding, openTaskKey(set, task.id));
   }
 
   /** One of the tasks that workers believe to have, and the worker. */
@@ -280,7 +268,7 @@ export class Import {
       world.count(`confirmed: ${how}`);
       if (how === "succeed" || how === "succeedIn") this.#succeeds(task);
     };
-    world.watch(running, call, ended, isExpected);
+    world.watch(running, call, ended);
   }
 
   /** With a write of the user's own: it is there if the call resolves. */
@@ -309,7 +297,7 @@ export class Import {
         confirmed += 1;
         if (confirmed > 1) world.fault(`${task.id} was ended by two calls of one claim`);
       };
-      world.watch(running, call, ended, isExpected);
+      world.watch(running, call, ended);
     }
   }
 
@@ -399,10 +387,7 @@ export class Import {
       const item = other === id ? undefined : world.table.peek(openTaskKey(set, other));
       return item?.[attributeNames.token] !== undefined && item[taskAttributeNames.serialKey] === key;
     });
-    const is = Number(claimed[attributeNames.fence]);
-    const highest = this.#keyFences.get(String(key)) ?? 0;
-    if (is <= highest) world.fault(`the fencing token of the key ${key} went from ${highest} to ${is}`);
-    this.#keyFences.set(String(key), is);
+    world.grows(`the key ${key}`, Number(claimed[attributeNames.fence]));
     if (others.length > 0)
       world.fault(`${id} and ${others.join(", ")} of the key ${key} are claimed at once`);
   }

@@ -1,13 +1,15 @@
 import type { TransactionEntry, UpdateRequest } from "@leasehold/client";
 import fc from "fast-check";
 import type { TaskRate } from "../../../packages/jobs/src/index.ts";
-import { everyMishap, mishaps } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
-import { drawn, isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import { everyMishap, type Mishap, mishaps } from "../cluster.ts";
+import { drawn, isGrant, type Simulation, saying, sending, stepByStep, without } from "../simulation.ts";
+import { heldGrant, staleTakeover } from "./lease-mistakes.ts";
 import { type Ending, Import, ids, maxAttempts, processes, type TaskStep } from "./task-scene.ts";
 
+type Step = TaskStep | Mishap;
+
 const anyProcess = fc.nat(processes - 1);
-const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
+const usualStep: fc.Arbitrary<Step> = fc.oneof(
   drawn(2, "add", {
     process: anyProcess,
     ids: fc.shuffledSubarray([...ids], { minLength: 1 }),
@@ -36,22 +38,22 @@ const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
   }),
   ...mishaps(processes),
 );
-const night: fc.Arbitrary<TaskStep> = fc.record({ kind: fc.constant("night" as const) });
-const step: fc.Arbitrary<TaskStep> = fc.oneof(
+const night: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("night" as const) });
+const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
-const breaking: fc.Arbitrary<TaskStep> = fc.record({
+const breaking: fc.Arbitrary<Step> = fc.record({
   kind: fc.constant("break" as const),
   which: fc.nat(50),
 });
-const stepOrBreak: fc.Arbitrary<TaskStep> = fc.oneof(
+const stepOrBreak: fc.Arbitrary<Step> = fc.oneof(
   { weight: 20, arbitrary: step },
   { weight: 1, arbitrary: breaking },
 );
 
 /** One task that changes hands all the time: what is sent twice, or arrives late, meets many a later claim. */
-const handOver: fc.Arbitrary<TaskStep> = fc.oneof(
+const handOver: fc.Arbitrary<Step> = fc.oneof(
   drawn(5, "claim", { process: anyProcess }),
   drawn(5, "end", {
     which: fc.constant(0),
@@ -61,7 +63,7 @@ const handOver: fc.Arbitrary<TaskStep> = fc.oneof(
   drawn(6, "wait", { ms: fc.integer({ min: 1, max: 600 }) }),
 );
 /** ... and many a later round. */
-const newRound: fc.Arbitrary<TaskStep> = fc.oneof(
+const newRound: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: handOver },
   drawn(1, "cancel", {
     process: anyProcess,
@@ -75,28 +77,19 @@ const newRound: fc.Arbitrary<TaskStep> = fc.oneof(
 
 type Write = UpdateRequest | TransactionEntry;
 
-/** A cancel looks neither at the claim nor at the fencing token. */
-const withoutBoth: Tamper = (write) =>
-  isCancel(write) ? without("#fence = :seenFence")(without("attribute_not_exists(#token)")(write)) : write;
-
-function isCancel(write: Write): boolean {
-  return isRemoval(write) && write.condition.includes("attribute_exists(#maxAttempts)");
-}
-
-const withOneMore: Tamper = (write) =>
-  "action" in write && ":dueAt" in write.values
-    ? { ...write, values: { ...write.values, ":maxAttempts": maxAttempts + 1 } }
-    : write;
-
-function isRemoval(write: object): boolean {
-  return "action" in write && write.action === "delete";
-}
-
+const isRemoval = (write: object): boolean => "action" in write && write.action === "delete";
+const isCheck = (write: object): boolean => "action" in write && write.action === "check";
+const isCancel = (write: Write): boolean =>
+  isRemoval(write) && write.condition.includes("attribute_exists(#maxAttempts)");
 const isRequeue = ({ values }: Write): boolean => ":failed" in values;
+const isNaming = ({ values }: Write): boolean => ":lastTask" in values;
+/** As it was seen: not as it was when a lease was judged. */
+const lateCopy = (isMeant: (write: Write) => boolean) =>
+  without({ of: "fence", test: "=", by: (write) => ":seenFence" in write.values && isMeant(write) });
 
 /** Tasks that are added at the beginning, and what is done with them. */
 function tasksWith(
-  any: fc.Arbitrary<TaskStep>,
+  any: fc.Arbitrary<Step>,
   added: readonly string[],
   mostSteps: number,
   serialKeys: readonly string[] = [],
@@ -111,8 +104,7 @@ function tasksWith(
     step: any,
     mostSteps,
     opening: serialKeys.length === 0 ? [{ ...add, ids: added }] : ofKeys,
-    make: (world, tamper) => new Import(world, tamper, processes, rate),
-    end: (scene) => scene.expectAllToEnd(),
+    make: (world) => new Import(world, processes, rate),
   });
 }
 
@@ -147,43 +139,27 @@ const many: Simulation = {
     "in the end: parked",
     "in the end: cancelled",
   ],
-  mistakes: [
-    {
-      what: "an ending by another's claim",
-      tamper: without("#token = :ifToken AND #fence = :ifFence", isRemoval),
-      violation: /by token .*, and was held by/,
-    },
-    {
-      what: "a task that is added with an attempt more",
-      tamper: withOneMore,
-      violation: /has 4 attempts/,
-    },
-    {
-      what: "a takeover of a claim that has been renewed",
-      tamper: without("#version = :ifVersion"),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a task that is added again after its success",
-      tamper: without("attribute_not_exists(#state)"),
-      violation: /is open, and has ended/,
-    },
-    {
-      what: "a claim of a task that is claimed",
-      tamper: without("attribute_not_exists(#token)"),
-      violation: /believes to hold/,
-    },
-    {
-      what: "a claim before its time",
-      tamper: without("#dueAt <= :acquiredAt"),
-      violation: /before it was due/,
-    },
-    {
-      what: "a cancel of a task that is claimed",
-      tamper: withoutBoth,
-      violation: /was not waiting, and is cancelled/,
-    },
-  ],
+  mistakes: {
+    "an ending by another's claim": [
+      without({ of: ["token", "fence"], test: "=", by: isRemoval }),
+      /by token .*, and was held by/,
+    ],
+    "a task that is added with an attempt more": [
+      saying(":maxAttempts", maxAttempts + 1, (write) => "action" in write && ":dueAt" in write.values),
+      /has 4 attempts/,
+    ],
+    ...staleTakeover,
+    "a task that is added again after its success": [
+      without({ of: "state", test: "missing" }),
+      /is open, and has ended/,
+    ],
+    ...heldGrant,
+    "a claim before its time": [without({ of: "dueAt", test: "<=" }), /before it was due/],
+    "a cancel of a task that is claimed": [
+      without({ of: ["token", "fence"], by: isCancel }),
+      /was not waiting, and is cancelled|has landed after its answer/,
+    ],
+  },
   play: tasksWith(step, ids, 80),
 };
 
@@ -192,36 +168,26 @@ const begunAgain: Simulation = {
   claim: "the same where one task changes hands and begins again all the time",
   worlds: 100,
   mustHappen: ["claimed", "confirmed: release", "sent twice", "late arrival"],
-  mistakes: [
-    {
-      what: "a late copy of a claim",
-      tamper: without("#fence = :seenFence", isGrant),
-      violation: /has landed again/,
-    },
-    {
-      what: "a late copy of a requeue",
-      tamper: without("#fence = :seenFence", isRequeue),
-      violation: /fencing token of t0 went from/,
-    },
-    {
-      what: "a late copy of a cancel",
-      tamper: without("#fence = :seenFence", isCancel),
-      violation: /has landed after its answer|fencing token of t0 went from/,
-    },
-  ],
+  mistakes: {
+    "a late copy of a claim": [lateCopy(isGrant), /has landed again/],
+    "a late copy of a requeue": [lateCopy(isRequeue), /fencing token of t0 went from/],
+    "a late copy of a cancel": [
+      lateCopy(isCancel),
+      /has landed after its answer|fencing token of t0 went from/,
+    ],
+  },
   play: tasksWith(newRound, ["t0"], 200),
 };
 
 /** Tasks of two serial keys, and late ones of a key or of none. */
-const serialStep: fc.Arbitrary<TaskStep> = stepOrBreak.chain(
-  (one): fc.Arbitrary<TaskStep> =>
+const serialStep: fc.Arbitrary<Step> = stepOrBreak.chain(
+  (one): fc.Arbitrary<Step> =>
     one.kind === "add"
       ? fc.constantFrom(one, { ...one, serialKey: "a" }, { ...one, serialKey: "b" })
       : fc.constant(one),
 );
 
-const isNaming = ({ values }: Write): boolean => ":lastTask" in values;
-const isCheck = (write: object): boolean => "action" in write && write.action === "check";
+const sharedKey = /are claimed at once|token of the key . went from/;
 
 const serial: Simulation = {
   name: "tasks:serial",
@@ -242,46 +208,32 @@ const serial: Simulation = {
     "in the end: succeeded",
     "in the end: parked",
   ],
-  mistakes: [
-    {
-      what: "a claim beside a running task of its key",
-      tamper: without("attribute_not_exists(#token)", isCheck),
-      violation: /are claimed at once|token of the key . went from/,
-    },
-    {
-      what: "a claim though another task of its key was claimed since",
-      tamper: without("#lastTask = :seenTask"),
-      violation: /are claimed at once|token of the key . went from/,
-    },
-    {
-      what: "a first claim of a key though another task was first",
-      tamper: without("attribute_not_exists(#lastTask)"),
-      violation: /are claimed at once|token of the key . went from/,
-    },
-    {
-      what: "a fencing token of the task alone",
-      tamper: (write) =>
-        ":seenFence" in write.values && ":fence" in write.values && isGrant(write)
-          ? { ...write, values: { ...write.values, ":fence": Number(write.values[":seenFence"]) + 1 } }
-          : write,
-      violation: /the fencing token of the key . went from/,
-    },
-    {
-      what: "a claim that its key's item does not name",
-      tamper: (write) =>
-        isNaming(write) ? { ...write, values: { ...write.values, ":lastTask": "t9" } } : write,
-      violation: /are claimed at once|token of the key . went from/,
-    },
-    {
-      what: "a key's item that ttl removes while its task runs",
-      tamper: (write) => (isNaming(write) ? { ...write, values: { ...write.values, ":ttl": 1 } } : write),
-      violation: /are claimed at once|token of the key . went from/,
-    },
-  ],
+  mistakes: {
+    "a claim beside a running task of its key": [
+      without({ of: "token", test: "missing", by: isCheck }),
+      sharedKey,
+    ],
+    "a claim though another task of its key was claimed since": [
+      without({ of: "lastTask", test: "=" }),
+      sharedKey,
+    ],
+    "a first claim of a key though another task was first": [
+      without({ of: "lastTask", test: "missing" }),
+      sharedKey,
+    ],
+    "a fencing token of the task alone": [
+      sending((write) => {
+        const { ":seenFence": seen, ":fence": fence } = write.values;
+        if (seen === undefined || fence === undefined || !isGrant(write)) return write;
+        return { ...write, values: { ...write.values, ":fence": Number(seen) + 1 } };
+      }),
+      /the fencing token of the key . went from/,
+    ],
+    "a claim that its key's item does not name": [saying(":lastTask", "t9"), sharedKey],
+    "a key's item that ttl removes while its task runs": [saying(":ttl", 1, isNaming), sharedKey],
+  },
   play: tasksWith(serialStep, ids, 80, ["a", "b"]),
 };
-
-const isCount = ({ values }: Write): boolean => ":most" in values;
 
 const rated: Simulation = {
   name: "tasks:rate",
@@ -289,18 +241,13 @@ const rated: Simulation = {
     "the same where the set has a rate: no claim begins that was not counted, and no period counts too many",
   worlds: 100,
   mustHappen: [...everyMishap, "rate used up", "claimed again", "worked", "in the end: succeeded"],
-  mistakes: [
-    {
-      what: "a count beyond the rate",
-      tamper: without("#claims < :most"),
-      violation: /one too many/,
-    },
-    {
-      what: "a claim that is not counted",
-      tamper: (write) => (isCount(write) ? { ...write, values: { ...write.values, ":one": 0 } } : write),
-      violation: /claims were counted of/,
-    },
-  ],
+  mistakes: {
+    "a count beyond the rate": [without({ of: "claims", test: "<" }), /one too many/],
+    "a claim that is not counted": [
+      saying(":one", 0, ({ values }) => ":most" in values),
+      /claims were counted of/,
+    ],
+  },
   play: tasksWith(step, ids, 80, [], { claims: 2, perMs: 2_000 }),
 };
 
