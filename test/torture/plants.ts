@@ -2,6 +2,10 @@
  * Mistakes that are planted to see whether the torture finds them. The product stays as it is: the proxy changes the requests
  * on their way, as if the product had written them so.
  */
+import type { UpdateRequest } from "@leasehold/client";
+import { isA } from "../support/lease-writes.ts";
+import type { Tamper } from "../worlds/network.ts";
+import { isGrant, type Meant, untested } from "../worlds/simulation.ts";
 import type { Primitive } from "./history.ts";
 
 /** Changes the body of a request of the named operation. */
@@ -24,7 +28,6 @@ export interface Plant {
 /** A conditional write, alone or in a transaction, as it is on the wire. */
 interface WireWrite {
   readonly Key?: Readonly<Record<string, { readonly S?: string }>>;
-  readonly UpdateExpression?: string;
   readonly ConditionExpression?: string;
   readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
   readonly ExpressionAttributeValues?: Readonly<Record<string, unknown>>;
@@ -32,10 +35,21 @@ interface WireWrite {
 
 type TransactionEntry = Readonly<Record<string, WireWrite>>;
 
-/** Changes each conditional write of a request. */
-function writes(change: (write: WireWrite) => WireWrite): Bend {
+/** Makes a mistake of the worlds in each conditional write of a request. */
+function sending(tamper: Tamper): Bend {
+  const change = ({ ConditionExpression: condition, ...write }: WireWrite): WireWrite => {
+    if (condition === undefined) return write;
+    const { Key, ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = write;
+    const key = { pk: Key?.pk?.S, sk: Key?.sk?.S };
+    const sent = tamper({ key, condition, names, values } as UpdateRequest);
+    return {
+      ...write,
+      ConditionExpression: sent.condition,
+      ...(write.ExpressionAttributeValues && { ExpressionAttributeValues: sent.values }),
+    };
+  };
   return (operation, body) => {
-    if (operation === "UpdateItem") return change(body as WireWrite);
+    if (operation === "UpdateItem") return change(body);
     if (operation !== "TransactWriteItems") return body;
     const { TransactItems: entries } = body as { readonly TransactItems: readonly TransactionEntry[] };
     const changed = entries.map((entry) =>
@@ -45,43 +59,7 @@ function writes(change: (write: WireWrite) => WireWrite): Bend {
   };
 }
 
-/** Leaves out the tests of one attribute, in the writes that are meant. */
-function withoutTest(attribute: string, isMeant: (write: WireWrite) => boolean = () => true): Bend {
-  return writes((write) => {
-    const { ExpressionAttributeNames: names = {}, ConditionExpression: condition } = write;
-    const name = Object.keys(names).find((each) => names[each] === attribute);
-    if (name === undefined || condition === undefined || !isMeant(write)) return write;
-    // Our conditions are tests in a row, some of them alternatives in brackets.
-    const tests = condition.split(" AND ").filter((test) => !new RegExp(`${name}\\b`).test(test));
-    return pruned({ ...write, ConditionExpression: tests.join(" AND ") });
-  });
-}
-
-/** Leaves out the names and values that no expression mentions any more: the service refuses them. */
-function pruned({ ConditionExpression: condition = "", ...write }: WireWrite): WireWrite {
-  const text = `${write.UpdateExpression ?? ""} ${condition}`;
-  const mentioned = <Value>(all: Readonly<Record<string, Value>> = {}): Record<string, Value> =>
-    Object.fromEntries(Object.entries(all).filter(([name]) => new RegExp(`${name}\\b`).test(text)));
-  const names = mentioned(write.ExpressionAttributeNames);
-  const values = mentioned(write.ExpressionAttributeValues);
-  const { ExpressionAttributeNames: _, ExpressionAttributeValues: __, ...rest } = write;
-  return {
-    ...rest,
-    ...(condition !== "" && { ConditionExpression: condition }),
-    ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
-  };
-}
-
-/** Applies one change after the other. */
-function both(first: Bend, second: Bend): Bend {
-  return (operation, body) => second(operation, first(operation, body));
-}
-
-const isGrant = ({ UpdateExpression: update = "" }: WireWrite): boolean => update.includes("#token = :token");
-const isTakeover = (write: WireWrite): boolean =>
-  isGrant(write) && (write.ConditionExpression ?? "").includes("#version = ");
-const isRelease = ({ UpdateExpression: update = "" }: WireWrite): boolean => /REMOVE .*#token\b/.test(update);
+const without = (meant: Meant): Bend => sending(untested(meant));
 
 export const plants: readonly Plant[] = [
   {
@@ -94,21 +72,21 @@ export const plants: readonly Plant[] = [
       "linearizability of the fenced register",
       "a lease that is over stays over",
     ],
-    bend: both(withoutTest("token", isRelease), withoutTest("fence", isRelease)),
+    bend: without({ of: ["token", "fence"], by: isA("end") }),
   },
   {
     name: "acquire-what-is-held",
     what: "an acquisition does not ask whether the lock is free",
     primitive: "lock",
     breaks: ["mutual exclusion"],
-    bend: withoutTest("token", isGrant),
+    bend: without({ of: "token", by: isGrant }),
   },
   {
     name: "fence-is-not-asked",
     what: "a fenced write does not compare fencing tokens",
     primitive: "lock",
     breaks: ["linearizability of the fenced register"],
-    bend: withoutTest("fence", ({ Key }) => Key?.sk?.S === "fence"),
+    bend: without({ of: "fence", by: ({ key }) => key.sk === "fence" }),
   },
   {
     name: "check-is-left-out",
@@ -126,13 +104,8 @@ export const plants: readonly Plant[] = [
     what: "a grant does not count the fencing token up",
     primitive: "lock",
     breaks: ["fencing order"],
-    bend: writes((write) =>
-      isGrant(write)
-        ? {
-            ...write,
-            ExpressionAttributeValues: { ...write.ExpressionAttributeValues, ":byFence": { N: "0" } },
-          }
-        : write,
+    bend: sending((write) =>
+      isGrant(write) ? { ...write, values: { ...write.values, ":byFence": { N: "0" } } } : write,
     ),
   },
   {
@@ -140,9 +113,9 @@ export const plants: readonly Plant[] = [
     what: "the lock of a dead holder cannot be taken over",
     primitive: "lock",
     breaks: ["no lock stays stuck"],
-    bend: writes((write) =>
-      isTakeover(write)
-        ? { ...write, ConditionExpression: `${write.ConditionExpression} AND attribute_not_exists(#token)` }
+    bend: sending((write) =>
+      isA("takeOver")(write)
+        ? { ...write, condition: `${write.condition} AND attribute_not_exists(#token)` }
         : write,
     ),
   },
@@ -151,41 +124,41 @@ export const plants: readonly Plant[] = [
     what: "a newcomer does not ask whether the line is empty",
     primitive: "fair",
     breaks: ["order of the line"],
-    bend: withoutTest("waiting", isGrant),
+    bend: without({ of: "waiting", by: isGrant }),
   },
   {
     name: "permits-are-not-counted",
     what: "a permit is taken without asking how many there are",
     primitive: "semaphore",
     breaks: ["the bound of the permits"],
-    bend: withoutTest("permits"),
+    bend: without({ of: "permits" }),
   },
   {
     name: "writer-beside-readers",
     what: "a writer does not ask for readers",
     primitive: "readWrite",
     breaks: ["readers or one writer"],
-    bend: withoutTest("readers"),
+    bend: without({ of: "readers" }),
   },
   {
     name: "slot-is-done-again",
     what: "a claim does not ask whether its slot is done",
     primitive: "runs",
     breaks: ["exactly once"],
-    bend: withoutTest("doneSlot"),
+    bend: without({ of: "doneSlot" }),
   },
   {
     name: "task-is-claimed-twice",
     what: "a claim does not ask whether the task has been claimed",
     primitive: "tasks",
     breaks: ["mutual exclusion", "exactly once"],
-    bend: both(withoutTest("token", isGrant), withoutTest("fence", isGrant)),
+    bend: without({ of: ["token", "fence"], by: isGrant }),
   },
   {
     name: "group-takes-what-is-held",
     what: "a group does not ask whether its locks are free",
     primitive: "group",
     breaks: ["mutual exclusion"],
-    bend: withoutTest("token", isGrant),
+    bend: without({ of: "token", by: isGrant }),
   },
 ];

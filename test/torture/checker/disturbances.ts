@@ -1,5 +1,4 @@
 import type { ProcessEvent } from "../history.ts";
-import { grouped } from "./violation.ts";
 
 /** A time in which something may have kept a process from its requests. */
 export interface Disturbance {
@@ -15,7 +14,7 @@ const endOf: ReadonlyMap<string, string> = new Map([
 
 /** When each process was frozen, or had a network that lost or delayed its requests. */
 export function disturbances(events: readonly ProcessEvent[]): ReadonlyMap<string, readonly Disturbance[]> {
-  const ofProcesses = [...grouped(events, ({ process }) => process)].map(([process, own]) => {
+  const ofProcesses = [...Map.groupBy(events, ({ process }) => process)].map(([process, own]) => {
     const found = own.flatMap(({ event, at }, index): Disturbance[] => {
       const end = endOf.get(event);
       if (end === undefined) return [];

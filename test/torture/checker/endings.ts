@@ -1,6 +1,6 @@
 import type { Operation } from "../history.ts";
 import { exclude, type Grant, tokenOf } from "./grants.ts";
-import { grouped, tellOperation, type Violation } from "./violation.ts";
+import { tellOperation, type Violation } from "./violation.ts";
 
 /**
  * What is over stays over: no release and no renewal is told that the lease was still its own, if it begins after a later
@@ -9,7 +9,7 @@ import { grouped, tellOperation, type Violation } from "./violation.ts";
 export function endingViolations(operations: readonly Operation[], grants: readonly Grant[]): Violation[] {
   const violations: Violation[] = [];
   const breaks = operations.filter(({ action, outcome }) => action === "break" && outcome === "ok");
-  const byKey = grouped(grants, ({ key }) => key);
+  const byKey = Map.groupBy(grants, ({ key }) => key);
   for (const operation of operations) {
     const { key, action, outcome, details, from } = operation;
     if (action !== "release" && action !== "renew") continue;

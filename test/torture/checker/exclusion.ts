@@ -1,6 +1,6 @@
 import type { Hold, Operation } from "../history.ts";
 import { type Grant, isOneLease } from "./grants.ts";
-import { grouped, tellHold, type Violation } from "./violation.ts";
+import { tellHold, type Violation } from "./violation.ts";
 
 /** Something that was held for certain, for a time. */
 type CertainHold = Hold & { readonly until: number };
@@ -20,7 +20,7 @@ export function exclusionViolations(
   const breaks = operations.filter(({ action, outcome }) => action === "break" && outcome !== "refused");
   const certain = holds.filter((hold): hold is CertainHold => hold.until !== undefined);
   const violations: Violation[] = [];
-  for (const ofKey of grouped(certain, ({ key }) => key).values()) {
+  for (const ofKey of Map.groupBy(certain, ({ key }) => key).values()) {
     ofKey.sort((one, other) => one.from - other.from);
     let active: CertainHold[] = [];
     for (const hold of ofKey) {
@@ -93,7 +93,7 @@ export function cooldownViolations(
   grants: readonly Grant[],
   earlyMs: number,
 ): Violation[] {
-  const ofKeys = grouped(grants, ({ key }) => key);
+  const ofKeys = Map.groupBy(grants, ({ key }) => key);
   return holds.flatMap((hold): Violation[] => {
     const { key, fencingToken, since, cooldownMs } = hold;
     if (cooldownMs === undefined) return [];

@@ -1,5 +1,5 @@
 import { type Grant, isOneLease } from "./grants.ts";
-import { grouped, type Violation } from "./violation.ts";
+import type { Violation } from "./violation.ts";
 
 /**
  * Fencing order: no two grants of a key have one fencing token, and a grant that was asked for after another one was there
@@ -7,8 +7,8 @@ import { grouped, type Violation } from "./violation.ts";
  */
 export function fencingViolations(grants: readonly Grant[]): Violation[] {
   const violations: Violation[] = [];
-  for (const ofKey of grouped(grants, ({ key }) => key).values()) {
-    for (const same of grouped(ofKey, ({ fencingToken }) => String(fencingToken)).values()) {
+  for (const ofKey of Map.groupBy(grants, ({ key }) => key).values()) {
+    for (const same of Map.groupBy(ofKey, ({ fencingToken }) => String(fencingToken)).values()) {
       const isTwice = same.some((one) => same.some((other) => one !== other && !isOneLease(one, other)));
       if (isTwice) violations.push(violation("share a fencing token", same));
     }

@@ -1,5 +1,5 @@
 import type { Operation } from "../history.ts";
-import { grouped, tellOperation, type Violation } from "./violation.ts";
+import { tellOperation, type Violation } from "./violation.ts";
 
 /**
  * Single flight: each value is one that a computation gave, which began before the call's end; a refresh gives a value whose
@@ -9,7 +9,7 @@ export function flightViolations(operations: readonly Operation[]): Violation[] 
   const violations: Violation[] = [];
   const fail = (text: string): void => void violations.push({ rule: "values of single flight", text });
   const ofFlights = operations.filter(({ subject }) => subject === "singleFlight");
-  for (const ofKey of grouped(ofFlights, ({ key }) => key).values()) {
+  for (const ofKey of Map.groupBy(ofFlights, ({ key }) => key).values()) {
     const computations = new Map(
       ofKey.filter(({ action }) => action === "compute").map((each) => [String(each.details.value), each]),
     );

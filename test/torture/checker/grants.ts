@@ -1,5 +1,5 @@
 import type { Hold, HoldKind, Operation } from "../history.ts";
-import { grouped, tellHold, tellOperation } from "./violation.ts";
+import { tellHold, tellOperation } from "./violation.ts";
 
 /** A grant that its caller has heard of: by the answer of its call, or because it then held something. */
 export interface Grant {
@@ -38,7 +38,7 @@ export function grantsOf(operations: readonly Operation[], holds: readonly Hold[
     const { process, key, kind, fencingToken, isShared, since, from } = hold;
     return { process, key, kind, fencingToken, isShared, since, at: from, text: tellHold(hold) };
   });
-  const ofLease = grouped(holds, leaseOf);
+  const ofLease = Map.groupBy(holds, leaseOf);
   for (const operation of operations) {
     const { process, key, action, outcome, from, to, details } = operation;
     const { fencingToken } = details;

@@ -1,6 +1,6 @@
 import type { Hold, Operation, ProcessEvent } from "../history.ts";
 import { disturbances, meets } from "./disturbances.ts";
-import { grouped, tellOperation, type Violation } from "./violation.ts";
+import { tellOperation, type Violation } from "./violation.ts";
 
 /** A caller that was told that it stands in line. */
 type Waiter = Operation & { readonly joinedAt: number; readonly inLineUntil: number };
@@ -32,7 +32,7 @@ export function lineViolations(
   const violations: Violation[] = [];
   const disturbed = disturbances(events);
   const inLine = operations.filter(({ subject, action }) => subject === "fair" && action === "acquire");
-  for (const [key, ofKey] of grouped(inLine, (each) => each.key)) {
+  for (const [key, ofKey] of Map.groupBy(inLine, (each) => each.key)) {
     const waiters = ofKey.filter((operation): operation is Waiter => operation.joinedAt !== undefined);
     const granted = ofKey.filter(({ outcome }) => outcome === "ok");
     const byToken = new Map(granted.map((operation) => [Number(operation.details.fencingToken), operation]));

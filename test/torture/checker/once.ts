@@ -1,5 +1,5 @@
 import type { Hold, Operation, ProcessEvent } from "../history.ts";
-import { grouped, tellHold, tellOperation, type Violation } from "./violation.ts";
+import { tellHold, tellOperation, type Violation } from "./violation.ts";
 
 /**
  * Exactly once: a slot or a task succeeds once at most, no attempt at it begins after its success, no two attempts have one
@@ -15,11 +15,11 @@ export function onceViolations(
 ): Violation[] {
   const violations: Violation[] = [];
   const fail = (text: string): void => void violations.push({ rule: "exactly once", text });
-  const attempts = grouped(
+  const attempts = Map.groupBy(
     holds.filter(({ attempt }) => attempt > 0),
     ({ key }) => key,
   );
-  const endings = grouped(
+  const endings = Map.groupBy(
     operations.filter(({ action, outcome }) => action === "succeed" && outcome !== "refused"),
     ({ key }) => key,
   );
@@ -37,7 +37,7 @@ export function onceViolations(
         (one.action === "succeed" || one.action === "fail"),
     );
   for (const [key, ofKey] of attempts) {
-    for (const same of grouped(ofKey, ({ attempt }) => String(attempt)).values()) {
+    for (const same of Map.groupBy(ofKey, ({ attempt }) => String(attempt)).values()) {
       const isTwice = same.some((hold, index) => {
         const next = same[index + 1];
         return next !== undefined && !isGivenBack(hold, next.from);

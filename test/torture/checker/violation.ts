@@ -37,15 +37,3 @@ export function tellOperation({ process, id, action, key, outcome, details, from
   const about = shown.length === 0 ? "" : ` (${shown.join(", ")})`;
   return `${process}#${id} ${action} ${key}${about}: ${outcome} ${interval(from, to)}`;
 }
-
-/** Sorts things into lists, by what is the same for all of a list. */
-export function grouped<Each>(all: readonly Each[], by: (each: Each) => string): Map<string, Each[]> {
-  const groups = new Map<string, Each[]>();
-  for (const each of all) {
-    const name = by(each);
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [each]);
-    else group.push(each);
-  }
-  return groups;
-}
