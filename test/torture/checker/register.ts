@@ -95,10 +95,10 @@ function orderByValues(uses: readonly Use[]): string | undefined {
     uses.filter(({ isWrite }) => isWrite).map((use) => [String(use.operation.details.value), use.step]),
   );
   for (const [value, users] of Map.groupBy(uses, (use) => use.value)) {
-    const told = users.map(({ step }) => step.text).join("; ");
-    if (value !== "" && !writers.has(value)) return `nobody has written what these have read: ${told}`;
+    const told = (some: readonly Use[]): string => some.map(({ step }) => step.text).join("; ");
+    if (value !== "" && !writers.has(value)) return `nobody has written what these have read: ${told(users)}`;
     const [writes, reads] = [users.filter(({ isWrite }) => isWrite), users.filter(({ isWrite }) => !isWrite)];
-    if (writes.length > 1) return `more than one is in place of "${value}": ${told}`;
+    if (writes.length > 1) return `more than one is in place of "${value}": ${told(writes)}`;
     writers.get(value)?.precedes(...users.map(({ step }) => step));
     for (const { step } of reads) step.precedes(...writes.map((write) => write.step));
   }

@@ -21,12 +21,14 @@ export async function audit(context: WorkContext): Promise<void> {
       await (await call()).release();
       return "";
     });
+  const alone = (primitive: Primitive) => (key: string) =>
+    acquire(primitive, key, () => client.acquire(key, waiting));
   const audits: Readonly<Record<Primitive, (key: string) => Promise<void>>> = {
-    lock: (key) => acquire("lock", key, () => client.acquire(key, waiting)),
-    shared: (key) => acquire("shared", key, () => client.acquire(key, waiting)),
-    operated: (key) => acquire("operated", key, () => client.acquire(key, waiting)),
-    group: (key) => acquire("group", key, () => client.acquire(key, waiting)),
-    leader: (key) => acquire("leader", key, () => client.acquire(key, waiting)),
+    lock: alone("lock"),
+    shared: alone("shared"),
+    operated: alone("operated"),
+    group: alone("group"),
+    leader: alone("leader"),
     fair: (key) =>
       acquire("fair", key, () => client.acquire(key, { ...waiting, order: fair({ maxWaiters }) })),
     semaphore: (key) =>

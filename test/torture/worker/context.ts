@@ -7,7 +7,7 @@ import { Random } from "../../worlds/random.ts";
 import type { HoldTerms, Outcome } from "../history.ts";
 import { terms } from "../terms.ts";
 import type { WorkerConfig } from "./config.ts";
-import { type Holdable, Journal } from "./journal.ts";
+import { type Answer, type Holdable, Journal } from "./journal.ts";
 
 /** What each workload of a process works with. */
 export class WorkContext {
@@ -73,6 +73,20 @@ export function outcomeOf(error: unknown): { readonly outcome: Outcome; readonly
   if (!(error instanceof LeaseError)) throw error;
   // Of several tries, an earlier one may have landed.
   return { outcome: error instanceof LeaseServiceError ? "unknown" : "refused", code: error.code };
+}
+
+/** Does what a call is for: a named error that ends it is the call's answer, and gives undefined. */
+export async function answering<Result>(
+  answer: Answer,
+  act: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    const { outcome, code } = outcomeOf(error);
+    answer(outcome, { code });
+    return undefined;
+  }
 }
 
 /** The machine's clocks, of which the wall clock is wrong. */

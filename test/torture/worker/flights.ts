@@ -2,7 +2,7 @@
 import type { SingleFlight } from "@leasehold/client/single-flight";
 import { microseconds } from "../history.ts";
 import { keys, terms } from "../terms.ts";
-import { outcomeOf, type WorkContext } from "./context.ts";
+import { answering, type WorkContext } from "./context.ts";
 
 /** What a computation gives: it names itself. */
 interface Computed {
@@ -19,7 +19,7 @@ export async function flightTurn(context: WorkContext, flights: SingleFlight): P
   const refresh = random.chance(0.2);
   const since = microseconds();
   const answer = journal.call("singleFlight", "get", key, { refresh });
-  try {
+  await answering(answer, async () => {
     const { value: computed, source } = await flights.getOrComputeWithSource<Computed>(key, {
       forceRefresh: refresh,
       waitMs: terms.waitMs,
@@ -34,8 +34,5 @@ export async function flightTurn(context: WorkContext, flights: SingleFlight): P
       },
     });
     answer("ok", { ...computed, source });
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-  }
+  });
 }

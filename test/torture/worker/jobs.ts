@@ -1,10 +1,10 @@
 /** Workloads of what is done once: the slots of a job, the tasks of a set. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type LeaseClient, SlotDoneError } from "@leasehold/client";
-import { JobRuns, type Task, TaskSet } from "@leasehold/jobs";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { microseconds } from "../history.ts";
 import { keys, terms } from "../terms.ts";
-import { outcomeOf, type WorkContext } from "./context.ts";
+import { answering, outcomeOf, type WorkContext } from "./context.ts";
 
 /** No slot and no task may end for want of attempts: it is to succeed in the end. */
 const maxAttempts = 1_000;
@@ -103,13 +103,10 @@ async function addTask({ journal, config }: WorkContext, tasks: TaskSet): Promis
   tasksAdded += 1;
   const id = `${config.name}-${tasksAdded}`;
   const answer = journal.call("tasks", "add", `${tasks.name}/${id}`);
-  try {
+  await answering(answer, async () => {
     await tasks.add([{ id }]);
     answer("ok");
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-  }
+  });
 }
 
 /** Claims a task and ends it; tells whether there was one. */
@@ -117,27 +114,22 @@ async function workOnTask(context: WorkContext, tasks: TaskSet, failing: number)
   const { journal, random } = context;
   const since = microseconds();
   const answer = journal.call("tasks", "claim", tasks.name);
-  let task: Task | undefined;
-  try {
-    task = await tasks.claim();
+  const claimed = await answering(answer, async () => {
+    const task = await tasks.claim();
     answer("ok", task === undefined ? {} : { task: task.id, attempt: task.attempt });
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-    return true;
-  }
+    return { task };
+  });
+  if (claimed === undefined) return true;
+  const { task } = claimed;
   if (task === undefined) return false;
   const { id, attempt, fencingToken } = task;
   const key = `${tasks.name}/${id}`;
   await context.hold(task, { primitive: "tasks", key, fencingToken, since, attempt });
   const isFailing = random.chance(failing);
   const end = journal.call("tasks", isFailing ? "fail" : "succeed", key, { attempt });
-  try {
+  await answering(end, async () => {
     await (isFailing ? task.fail("as the torture wants it") : task.succeed());
     end("ok");
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    end(outcome, { code });
-  }
+  });
   return true;
 }

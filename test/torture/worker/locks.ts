@@ -6,7 +6,7 @@ import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { type Details, type HoldTerms, microseconds, type Primitive } from "../history.ts";
 import { keys, terms } from "../terms.ts";
-import { outcomeOf, type WorkContext } from "./context.ts";
+import { answering, type WorkContext } from "./context.ts";
 import { readRegister, readToWrite } from "./register.ts";
 
 /** A lease, or several as one. */
@@ -92,13 +92,8 @@ export async function acquireAndHold(
 ): Promise<void> {
   const since = microseconds();
   const answer = context.journal.call(primitive, held.kind ?? "acquire", key, details);
-  let lease: Lease;
-  try {
-    lease = await acquire(answer.id);
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    return answer(outcome, { code });
-  }
+  const lease = await answering(answer, () => acquire(answer.id));
+  if (lease === undefined) return;
   const { fencingToken } = lease;
   answer("ok", { fencingToken });
   const work = primitive === "lock" ? () => readToWrite(context, lease) : undefined;
@@ -132,13 +127,10 @@ async function proven(
   call: () => Promise<unknown>,
 ): Promise<void> {
   const answer = journal.call(primitive, action, key, { fencingToken });
-  try {
+  await answering(answer, async () => {
     const result = await call();
     answer("ok", { result: String(result === true || result === undefined) });
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-  }
+  });
 }
 
 function ignored(error: unknown): void {
@@ -148,22 +140,18 @@ function ignored(error: unknown): void {
 /** Two or three locks at once, or one of them alone: a group and a single caller exclude each other. */
 export async function groupTurn(context: WorkContext): Promise<void> {
   const { random, client, journal } = context;
+  const wishes = { waitMs: terms.waitMs, heartbeat: true, retry: oftenLooking } as const;
   if (random.chance(0.3)) {
     const key = random.pick(keys.group);
-    return await acquireAndHold(context, "group", key, { waitMs: terms.waitMs }, async () => {
-      return await client.acquire(key, { waitMs: terms.waitMs, heartbeat: true, retry: oftenLooking });
-    });
+    const acquire = (): Promise<Lease> => client.acquire(key, wishes);
+    return await acquireAndHold(context, "group", key, { waitMs: terms.waitMs }, acquire);
   }
   const first = random.integer(0, keys.group.length - 1);
   const chosen = keys.group.filter((_key, index) => index !== first || random.chance(0.5));
   const since = microseconds();
   const answer = journal.call("group", "acquireAll", chosen.join("+"), { waitMs: terms.waitMs });
-  try {
-    const group = await acquireAll(client, chosen, {
-      waitMs: terms.waitMs,
-      heartbeat: true,
-      retry: oftenLooking,
-    });
+  await answering(answer, async () => {
+    const group = await acquireAll(client, chosen, wishes);
     answer("ok", { fencingToken: group.fencingToken });
     const holds = [...group.leases].map(([key, lease]) => {
       const { fencingToken } = lease;
@@ -171,8 +159,5 @@ export async function groupTurn(context: WorkContext): Promise<void> {
     });
     await Promise.all(holds);
     await letGo(context, "group", chosen.join("+"), group);
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-  }
+  });
 }

@@ -2,7 +2,7 @@
 import { LeaseOperator, type OperatorResult } from "@leasehold/client/admin";
 import { type Details, microseconds } from "../history.ts";
 import { keys, terms } from "../terms.ts";
-import { outcomeOf, type WorkContext } from "./context.ts";
+import { answering, outcomeOf, type WorkContext } from "./context.ts";
 import { acquireAndHold, oftenLooking } from "./locks.ts";
 
 const primitive = "operated";
@@ -66,13 +66,9 @@ async function called(
   act: (operator: LeaseOperator) => Promise<OperatorResult>,
 ): Promise<OperatorResult | undefined> {
   const answer = journal.call(primitive, action, key, details);
-  try {
+  return await answering(answer, async () => {
     const result = await act(new LeaseOperator(client, { by: `operator of ${config.name}` }));
     answer(result.outcome === "done" ? "ok" : "refused", { found: result.outcome });
     return result;
-  } catch (error) {
-    const { outcome, code } = outcomeOf(error);
-    answer(outcome, { code });
-    return undefined;
-  }
+  });
 }
