@@ -1,10 +1,7 @@
-// What callers without a type checker, other programs and attackers may give in place of a value. A value is described by a
-// recipe that prints well, and made anew for each use: many of them cannot be printed, copied or looked at.
+// What callers without a type checker, other programs and attackers may give in place of a value. A value has a name that
+// prints well, and is made anew for each use: many of them cannot be printed, copied or looked at.
 
 import fc from "fast-check";
-
-/** How to make a value: one that stands for itself, or one of the hostile ones by its name. */
-export type Recipe = { readonly value: unknown } | { readonly hostile: string };
 
 const refuses = (): never => {
   throw new Error("does not let itself be looked at");
@@ -115,27 +112,6 @@ export const hostiles: Readonly<Record<string, () => unknown>> = {
   },
 };
 
-/** Makes what a recipe says. */
-export function made(recipe: Recipe): unknown {
-  return "hostile" in recipe ? hostiles[recipe.hostile]?.() : recipe.value;
-}
-
-const anything: fc.Arbitrary<Recipe> = fc
-  .anything({
-    withBigInt: true,
-    withNullPrototype: true,
-    withSparseArray: true,
-    withObjectString: true,
-    maxDepth: 2,
-  })
-  .map((value) => ({ value }));
-
-/** Any value: one of the hostile ones, mostly. */
-export const hostileValue: fc.Arbitrary<Recipe> = fc.oneof(
-  { weight: 4, arbitrary: fc.constantFrom(...Object.keys(hostiles)).map((hostile) => ({ hostile })) },
-  { weight: 1, arbitrary: anything },
-);
-
 /** Any text: of all letters, of names that objects have, of what is too long. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: "binary", maxLength: 30 }),
@@ -153,14 +129,6 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
     "k".repeat(2_049),
   ),
 );
-
-/** A value that is right, mostly; a hostile one at times. */
-export function mostly(right: fc.Arbitrary<unknown>): fc.Arbitrary<Recipe> {
-  return fc.oneof(
-    { weight: 4, arbitrary: right.map((value) => ({ value })) },
-    { weight: 1, arbitrary: hostileValue },
-  );
-}
 
 /** Names of members that every object has; checked after each use. */
 const objectNames = Reflect.ownKeys(Object.prototype).length;
