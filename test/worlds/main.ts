@@ -102,7 +102,7 @@ async function playAll(
   { first, count, player, release }: Batch,
 ): Promise<Played | undefined> {
   const { isTTY } = process.stdout;
-  const since = { clock: performance.now(), cpu: process.cpuUsage() };
+  const since = performance.now();
   const played = { worlds: 0, virtualMs: 0, tally: {}, wrong: undefined as number | undefined };
   const add = (_: Seeds, { worlds, virtualMs, tally, wrong }: Played): void => {
     played.worlds += worlds;
@@ -117,25 +117,17 @@ async function playAll(
   };
   await share(player, seeds(), add, { name: simulation.name, release });
   if (isTTY) process.stdout.write("\r");
-  const seconds = (performance.now() - since.clock) / 1_000;
-  const { user, system } = process.cpuUsage(since.cpu);
   if (played.wrong === undefined) {
+    const seconds = ((performance.now() - since) / 1_000).toFixed(1);
+    const hours = (played.virtualMs / 3_600_000).toFixed(1);
     const text = `${simulation.name}: seeds ${first} to ${first + count - 1}`;
-    console.log(`${text}: ${paceOf(played, seconds, (user + system) / 1_000)}`);
+    console.log(`${text}: ${hours} hours of virtual time in ${seconds} s`);
     tellTally(played);
     return played;
   }
   const isSound = await replay(simulation, played.wrong, release);
   if (isSound) throw new Error(`seed ${played.wrong} went wrong in a thread, and does not go wrong again`);
   return undefined;
-}
-
-/** The processor's time is told too: on a busy machine it is what can be compared. */
-function paceOf({ worlds, virtualMs }: Played, seconds: number, cpuMs: number): string {
-  const hours = (virtualMs / 3_600_000).toFixed(1);
-  const aMinute = Math.round((worlds / seconds) * 60).toLocaleString("en");
-  const each = (cpuMs / worlds).toFixed(2);
-  return `${hours} hours of virtual time in ${seconds.toFixed(1)} s, ${aMinute} worlds a minute, ${each} ms of CPU each`;
 }
 
 function tellTally({ tally }: Played): void {
