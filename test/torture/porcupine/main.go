@@ -1,4 +1,4 @@
-// Porcupine judges the journals of a torture run, as a second opinion beside test/torture/checker: another search, in another
+// Porcupine judges the journals of a torture run, as a second opinion beside test/torture/checker: by a search, in another
 // language, by another author. It knows locks and the registers that they protect.
 //
 //	go run . FOLDER
