@@ -133,7 +133,13 @@ export class Network implements LeaseStore {
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
-    const { table } = this.around;
+    const { table, world, weather } = this.around;
+    // It meets another transaction, and both are cancelled.
+    if (world.random.chance(weather().conflict)) {
+      world.count("conflict");
+      await this.#call(call, () => ({}));
+      throw this.error("LEASE_CONFLICT", "it met another transaction");
+    }
     const tampered = (): TransactionEntry[] => entries.map((entry) => wire.tamper(entry));
     return await this.#call(call, () => table.transact(tampered()), "transaction");
   }
@@ -226,7 +232,7 @@ export class Network implements LeaseStore {
   protected transmit<Answer extends object>(copy: Copy<Answer>): void {
     const { world, weather } = this.around;
     const { random } = world;
-    const { throttled, requestLost, answerLost, conflict } = weather();
+    const { throttled, requestLost, answerLost } = weather();
     if (random.chance(throttled)) {
       const error = this.error("LEASE_THROTTLED", "the table has no capacity left");
       this.host.schedule(() => copy.refuse(error), random.between(1, 50));
@@ -240,16 +246,9 @@ export class Network implements LeaseStore {
     world.after(this.#delayMs(), () => {
       if (copy.isGivenUp) world.count("late arrival");
       const time = this.time();
-      let deliver: () => void;
-      if (copy.kind === "transaction" && random.chance(conflict)) {
-        world.count("conflict");
-        deliver = () => copy.refuse(this.error("LEASE_CONFLICT", "it met another transaction"));
-      } else {
-        const answer = copy.serve();
-        deliver = () => copy.accept(answer, time);
-      }
+      const answer = copy.serve();
       if (random.chance(answerLost)) world.count("answer lost");
-      else world.after(this.#delayMs(), () => this.host.deliver(deliver, "answer"));
+      else world.after(this.#delayMs(), () => this.host.deliver(() => copy.accept(answer, time), "answer"));
     });
   }
 
