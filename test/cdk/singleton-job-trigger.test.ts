@@ -45,11 +45,10 @@ test.each<[string, (world: JobWorld) => JobTarget, by: RegExp, scheduled?: RegEx
 const event = {
   id: "11112222-aaaa",
   source: "shop",
-  detailType: "Uploaded",
+  "detail-type": "Uploaded",
   detail: { file: 'a "quoted" name.csv' },
   resources: ["arn:aws:s3:::orders"],
-  time: "2026-11-25T08:00:00.000Z",
-  eventBusName: "default",
+  time: "2026-11-25T08:00:00Z",
 };
 
 test.each<[string, (world: JobWorld) => JobTarget]>([
@@ -68,6 +67,8 @@ test.each<[string, (world: JobWorld) => JobTarget]>([
   const { EventPattern, Targets } = only(template.findResources("AWS::Events::Rule", ofShop)).Properties;
   const [{ InputTransformer }] = Targets;
   const spec = {
+    stack: "s",
+    path: "s/r",
     name: "r",
     logicalId: "r",
     arn: "arn:aws:events:eu-west-1:111122223333:rule/r",
@@ -76,7 +77,7 @@ test.each<[string, (world: JobWorld) => JobTarget]>([
   };
   const sent: unknown[] = [];
   const send = (_arn: string, input: string) => sent.push(JSON.parse(input));
-  eventRules([spec as never], { send: send as never, onError: () => {} })(event as never);
+  eventRules([spec], { send, onError: () => {} })(event);
   expect(sent).toMatchObject([
     {
       job: "close-unpaid-orders",
