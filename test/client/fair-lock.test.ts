@@ -1,4 +1,4 @@
-import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -158,6 +158,12 @@ describe("a fair lock", () => {
     await first.release();
     await clock.advance(20_000);
     expect(told.w3?.map(({ position }) => position)).toEqual([3, 2]);
+  });
+
+  it("refuses a slot that is done, as a lock without the order does", async () => {
+    const lease = await lockOf("a").acquire({ slot: "monday" });
+    expect(await lease.complete()).toBe(true);
+    await expect(lockOf("b").acquire({ slot: "monday", waitMs })).rejects.toBeInstanceOf(SlotDoneError);
   });
 
   it("lets 100 callers wait, or as many as are asked for, up to 500", () => {

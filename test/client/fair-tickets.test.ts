@@ -203,6 +203,15 @@ describe("the writes of a line", () => {
     expect(itemNow()).toMatchObject({ waiting: 1 });
   });
 
+  it("a newcomer is refused by a line that has filled up since it looked", () => {
+    apply(joining("a"));
+    const write = joining("c");
+    apply(joining("b"));
+    expect(apply(write)).toBe(false);
+    apply(leave(queue, "a"));
+    expect(apply(write)).toBe(true);
+  });
+
   it("a newcomer takes a place in a full line of a lease that nobody has had", () => {
     apply(joining("a"));
     apply(joining("b"));

@@ -74,6 +74,13 @@ describe("a list", () => {
     expect(keys).toEqual(["a", "b"]);
   });
 
+  it("shows the locks with a prefix, and no others", async () => {
+    for (const key of ["a/1", "a/2", "b/1"]) await client.acquire(key);
+    const keys: string[] = [];
+    for await (const { key } of adminOf(client).list({ prefix: "a/" })) keys.push(key);
+    expect(keys).toEqual(["a/1", "a/2"]);
+  });
+
   it("goes on behind pages without any lease", async () => {
     await client.acquire("k");
     const scan = store.scan.bind(store);

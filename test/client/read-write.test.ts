@@ -10,6 +10,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   LeaseUpgradeError,
+  mostReaders,
   type ReadOptions,
   ReadWriteLock,
   type ReadWriteOptions,
@@ -263,6 +264,23 @@ describe("at the worst moment", () => {
     await second.release();
     await clock.advance(2_000);
     expect(writing.value?.held).toBe(true);
+  });
+
+  it("1,000 readers read at once, and not one more", async () => {
+    const lock = lockOf("readers");
+    for (let count = 0; count < mostReaders; count += 1) await lock.read();
+    expect(await lockOf("b").tryRead()).toBeUndefined();
+    expect(counted()).toMatchObject({ readers: 1_000 });
+  });
+
+  it("100 writers keep new readers out while they wait, and others wait without that", async () => {
+    await lockOf("writer").write({ heartbeat: true });
+    for (let count = 0; count < 102; count += 1)
+      lockOf(`w${count}`)
+        .write({ waitMs: 60_000 })
+        .catch(() => undefined);
+    await clock.advance(1_000);
+    expect(counted()).toMatchObject({ writers: 1, intents: 100 });
   });
 
   it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {

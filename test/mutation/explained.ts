@@ -8,6 +8,25 @@ export interface Explained {
 
 export const explained: readonly Explained[] = [
   {
+    why: "Tests run on Linux alone.",
+    mutants: [
+      'packages/client/src/base/clock.ts: ...(process.platform === "linux" ? { uptime: sparingUptime(() => uptime() * 1000) } : {}),: process.platform === "linux" ⇒ true',
+    ],
+  },
+  {
+    why: "Seen by tests that load a second copy of the package (repository/error-copies), or items of earlier releases (upgrades).",
+    mutants: [
+      'packages/client/src/core/client.ts: brandClass(LeaseClient, "LeaseClient");: "LeaseClient" ⇒ ""',
+      'packages/client/src/primitives/seats/seat.ts: export const permitsOfAttribute = "permitsOf";: "permitsOf" ⇒ ""',
+    ],
+  },
+  {
+    why: "What is not known is neither above nor below the allowance.",
+    mutants: [
+      "packages/client/src/core/core.ts: const agreeing = { minMs: 0, maxMs: 0 };: { minMs: 0, maxMs: 0 } ⇒ {}",
+    ],
+  },
+  {
     why: "It spares work: what is made anew says the same.",
     mutants: [
       "packages/client/src/statements/statement.ts: this.#longer.set(part, longer);: this.#longer.set(part, longer); ⇒ ;",
