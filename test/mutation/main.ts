@@ -305,8 +305,9 @@ class Run {
     if (atLoad.length === 0) return;
     const files = [...new Set(atLoad.flatMap((mutant) => mutant.files))];
     writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs: slowTestTimeoutMs } }));
-    await judgeAtLoad(atLoad, (id, by) => {
+    await judgeAtLoad(atLoad, (id, by, isEndless) => {
       if (by === undefined) this.#keepUnseen(id, "survived");
+      else if (isEndless) this.#keep(id, { status: "timedOut", by: "a loop without end", file: by });
       else this.#keep(id, { status: "killed", by: "while it was loaded", file: by });
       this.#save();
     });
