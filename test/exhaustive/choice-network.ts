@@ -1,5 +1,5 @@
 import type { Host } from "../worlds/host.ts";
-import { type Copy, Network, type Surroundings } from "../worlds/network.ts";
+import { type Copy, longestDateErrorMs, Network, type Surroundings } from "../worlds/network.ts";
 import { longestLagMs } from "../worlds/table.ts";
 import type { ChoiceWorld, Fate } from "./choice-world.ts";
 import { digest } from "./digest.ts";
@@ -12,6 +12,7 @@ export class ChoiceNetwork extends Network {
   protected override readonly attempts: number = 2;
   readonly #world: ChoiceWorld;
   #lags = false;
+  #wrongDates = 0;
 
   constructor(host: Host, around: Surroundings, world: ChoiceWorld) {
     super(host, around);
@@ -44,7 +45,7 @@ export class ChoiceNetwork extends Network {
         return;
       }
       this.#lags = fate === "read lags";
-      const time = fate === "Date replaced" ? this.replacedTime() : this.time();
+      const time = fate === "Date replaced" ? this.#wrongTime() : this.time();
       let answer: Answer;
       try {
         answer = serve();
@@ -63,6 +64,12 @@ export class ChoiceNetwork extends Network {
         this.#world.sendLate({ what: `${what} copy`, host, kind: "copy", arrive: () => void serve() });
     };
     this.#world.send({ what, host, kind, arrive });
+  }
+
+  /** No two wrong Dates agree: against a proxy that always lies nothing helps. */
+  #wrongTime(): ReturnType<Network["time"]> {
+    this.#wrongDates += 1;
+    return this.replacedTime(longestDateErrorMs / this.#wrongDates);
   }
 
   protected override lagMs(isConsistent: boolean): number {

@@ -82,7 +82,7 @@ const attemptMarginMs = 260;
 export const longestDelayMs = 6_000;
 const dateResolutionMs = 1_000;
 /** How far a proxy's Date is off at most. */
-const longestDateErrorMs = 3_600_000;
+export const longestDateErrorMs = 3_600_000;
 /** Wrong Dates that differ by more than this agree in no answer, however late. */
 const unlikeMs = 60_000;
 
@@ -283,7 +283,7 @@ export class Network implements LeaseStore {
   }
 
   /** The Date of a proxy whose clock is wrong; as the first that a host hears it would be beyond what is promised. */
-  protected replacedTime(errorMs = longestDateErrorMs): ServiceTime | undefined {
+  protected replacedTime(errorMs: number): ServiceTime | undefined {
     return this.#hasToldTime ? timeAt(epoch + this.around.world.now + errorMs) : undefined;
   }
 

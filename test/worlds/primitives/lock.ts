@@ -131,6 +131,8 @@ export class LockScene implements Scene<LockStep> {
   readonly #closedUntil = new Map<string, number>();
   /** By token, the slot that was done when it was granted. */
   readonly #doneAtGrant = new Map<string, string>();
+  /** By key, how many items it has had: ttl removes one, and the next write makes another. */
+  readonly #items = new Map<string, number>();
   #acquisitions = 0;
 
   constructor(world: World, { client = () => ({}), isTidy = false, ...hosts }: LockCase = {}) {
@@ -280,6 +282,7 @@ export class LockScene implements Scene<LockStep> {
   }
 
   #release(running: Running<Caller>, lease: Lease, kind: "release" | "complete"): void {
+    const { world } = this;
     const { process, parts } = running;
     if (parts.letGo.has(lease)) return;
     parts.letGo.add(lease);
@@ -287,7 +290,13 @@ export class LockScene implements Scene<LockStep> {
       (other) => other.token === lease.token && !parts.letGo.has(other),
     );
     const wereHeld = others.filter(({ held }) => held);
-    const ended = (wasOurs: boolean): void => this.#ended(lease, wasOurs, kind === "complete");
+    const item = this.#items.get(lease.key);
+    const ended = (wasOurs: boolean): void => {
+      // A holder may have slept for longer than a short retention: ttl has removed what it completed.
+      const isSame =
+        item === this.#items.get(lease.key) && world.table.peek(leaseItemKey(lease.key)) !== undefined;
+      this.#ended(lease, wasOurs, kind === "complete" && isSame);
+    };
     this.world.watch(running, lease[kind](), ended);
     // What another handle of the owner still holds does not end with this one.
     const lost = wereHeld.filter(({ held }) => !held);
@@ -295,7 +304,7 @@ export class LockScene implements Scene<LockStep> {
       this.world.fault(`${process.name} let one handle go, and lost ${lost.length} others`);
   }
 
-  #ended({ key, token, fencingToken, slot }: Lease, wasOurs: boolean, isCompleted: boolean): void {
+  #ended({ key, token, fencingToken, slot }: Lease, wasOurs: boolean, showsDone: boolean): void {
     const { world } = this;
     if (!wasOurs) world.count("late release refused");
     // After a later release the table does not show this one any more, which a repeated request would have to see.
@@ -307,7 +316,7 @@ export class LockScene implements Scene<LockStep> {
     if (!wasOurs || this.#handles(token) > 0) return;
     this.#toldReleased.add(token);
     if (isHeld) world.fault(`${token} was told to be released, and holds the lock`);
-    if (isCompleted && slot !== undefined && String(item?.doneSlot ?? "") < slot)
+    if (showsDone && slot !== undefined && String(item?.doneSlot ?? "") < slot)
       world.fault(`the slot ${slot} was completed, and is not done`);
   }
 
@@ -358,6 +367,8 @@ export class LockScene implements Scene<LockStep> {
 
   #changed(changes: readonly Change[]): void {
     for (const { key, before, after } of changes) {
+      if (key.sk === leaseSortKey && before === undefined)
+        this.#items.set(key.pk, (this.#items.get(key.pk) ?? 0) + 1);
       if (key.sk === leaseSortKey) this.#checkLease(key.pk, before ?? {}, after);
       else if (Number(after?.fence ?? after?.writer) < Number(before?.fence ?? before?.writer ?? 0))
         this.world.fault(`a stale ${key.sk === checkedSortKey ? "checked" : "fenced"} write took effect`);
