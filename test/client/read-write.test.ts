@@ -5,6 +5,7 @@ import {
   type LeaseClientOptions,
   type LeaseEvent,
 } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/admin";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -281,6 +282,20 @@ describe("at the worst moment", () => {
         .catch(() => undefined);
     await clock.advance(1_000);
     expect(counted()).toMatchObject({ writers: 1, intents: 100 });
+  });
+
+  it("a writer that waits in vain for the end of a pause of weeks leaves it closed", async () => {
+    const dayMs = 86_400_000;
+    const operator = new LeaseOperator(clientOf("operator"), { by: "alice" });
+    await operator.pause("k", { forMs: 30 * dayMs, reason: "INC-4411" });
+    const refused = expect(lockOf("w").write({ waitMs: 5_000 })).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+    });
+    await clock.advance(6_000);
+    await refused;
+    await clock.advance(8 * dayMs);
+    store.table.collectGarbage(clock.now());
+    expect(await lockOf("r").tryRead()).toBeUndefined();
   });
 
   it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {

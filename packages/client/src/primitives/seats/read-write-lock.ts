@@ -261,8 +261,10 @@ function writerFirst({ times }: Core, seat: SeatForm): Order {
         let hasBegun = false;
         const meet = (blocker: LeaseRecord): void => {
           onContended(blocker);
-          if (!hasBegun) begin();
+          // A pause keeps everybody out by itself, and an intent's ttl could end before it.
+          if (hasBegun || blocker.pause !== undefined) return;
           hasBegun = true;
+          begin();
         };
         try {
           return await unordered.begin(core, form, call).grant(attempt, meet);
