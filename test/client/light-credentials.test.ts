@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { InvalidOptionsError, LeaseConfigurationError, type LeaseError } from "@leasehold/client";
 import {
   type LightCredentials,
@@ -401,25 +402,6 @@ describe("requests go to", () => {
       { AWS_REGION: "eu-west-1" },
       "dynamodb.ap-south-1.amazonaws.com",
     ],
-    ["China", { region: "cn-north-1" }, {}, "dynamodb.cn-north-1.amazonaws.com.cn"],
-    [
-      "FIPS endpoints",
-      { region: "us-east-1" },
-      { AWS_USE_FIPS_ENDPOINT: "true" },
-      "dynamodb-fips.us-east-1.amazonaws.com",
-    ],
-    [
-      "dual-stack ones",
-      { region: "us-east-1" },
-      { AWS_USE_DUALSTACK_ENDPOINT: "true" },
-      "dynamodb.us-east-1.api.aws",
-    ],
-    [
-      "those of China",
-      { region: "cn-north-1" },
-      { AWS_USE_DUALSTACK_ENDPOINT: "true" },
-      "dynamodb.cn-north-1.api.amazonwebservices.com.cn",
-    ],
     ["an endpoint", { region: "x", endpoint: "https://db.example:8443" }, {}, "db.example:8443"],
     ["that of the environment", { region: "x" }, { AWS_ENDPOINT_URL: "http://db.example" }, "db.example"],
     [
@@ -440,6 +422,24 @@ describe("requests go to", () => {
     const { resolveEndpoint } = await import("../../packages/client/src/stores/light/endpoint.ts");
     const { url } = resolveEndpoint({ tableName: "leases", ...options }, process.env);
     expect(url.host).toBe(host);
+  });
+
+  it.each([
+    ...["us-east-1", "cn-northwest-1", "us-gov-west-1", "eusc-de-east-1"],
+    ...["us-iso-east-1", "us-isob-east-1", "us-isof-south-1", "eu-isoe-west-1"],
+  ])("the host of %s that the SDK would ask, with FIPS, dual-stack and both", async (Region) => {
+    const { resolveEndpoint } = await import("../../packages/client/src/stores/light/endpoint.ts");
+    const { endpointProvider } = new DynamoDBClient({ region: Region }).config;
+    for (const [UseFIPS, UseDualStack] of [
+      [false, false],
+      [true, false],
+      [false, true],
+      [true, true],
+    ] as const) {
+      stub({ AWS_USE_FIPS_ENDPOINT: `${UseFIPS}`, AWS_USE_DUALSTACK_ENDPOINT: `${UseDualStack}` });
+      const { url } = resolveEndpoint({ tableName: "leases", region: Region }, process.env);
+      expect(url).toEqual(endpointProvider({ Region, UseFIPS, UseDualStack }).url);
+    }
   });
 
   it("nowhere without a region", async () => {

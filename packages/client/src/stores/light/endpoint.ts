@@ -63,10 +63,24 @@ export function regionIn(tableName: string): string | undefined {
   return tableName.startsWith("arn:") ? tableName.split(":")[3] : undefined;
 }
 
+/** The beginnings of regions' names; the domain of their endpoints, and that of their dual-stack endpoints. */
+const domains: readonly (readonly [regions: string, plain: string, dualStack: string])[] = [
+  ["cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"],
+  ["eusc-", "amazonaws.eu", "api.amazonwebservices.eu"],
+  ["us-iso-", "c2s.ic.gov", "api.aws.ic.gov"],
+  ["us-isob-", "sc2s.sgov.gov", "api.aws.scloud"],
+  ["us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"],
+  ["eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"],
+  ["", "amazonaws.com", "api.aws"],
+];
+
 function hostOf(region: string, env: NodeJS.ProcessEnv): string {
-  const service = env.AWS_USE_FIPS_ENDPOINT === "true" ? "dynamodb-fips" : "dynamodb";
-  const china = region.startsWith("cn-") ? ".cn" : "";
-  const plain = `amazonaws.com${china}`;
-  const dual = china ? "api.amazonwebservices.com.cn" : "api.aws";
-  return `${service}.${region}.${env.AWS_USE_DUALSTACK_ENDPOINT === "true" ? dual : plain}`;
+  const [, plain, dualStack] = domains.find(([regions]) =>
+    region.startsWith(regions),
+  ) as (typeof domains)[number];
+  const isDualStack = env.AWS_USE_DUALSTACK_ENDPOINT === "true";
+  // The plain endpoints of GovCloud are FIPS endpoints.
+  const isPlainFips = region.startsWith("us-gov-") && !isDualStack;
+  const service = env.AWS_USE_FIPS_ENDPOINT === "true" && !isPlainFips ? "dynamodb-fips" : "dynamodb";
+  return `${service}.${region}.${isDualStack ? dualStack : plain}`;
 }
