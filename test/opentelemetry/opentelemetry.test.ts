@@ -209,6 +209,15 @@ describe("the span of a call to acquire", () => {
     expect(span?.status).toMatchObject({ code: SpanStatusCode.ERROR });
   });
 
+  it("takes whatever a store of your own throws", async () => {
+    const thrown = Object.create(null);
+    store.update = () => Promise.reject(thrown);
+    await expect(clientOf("me").acquire("k")).rejects.toBe(thrown);
+    const [span] = ended(call);
+    expect(span?.attributes).toMatchObject({ [outcome]: "failed", [errorType]: "_OTHER" });
+    expect(span?.status).toEqual({ code: SpanStatusCode.ERROR, message: "an object" });
+  });
+
   it("of a group names all keys; each lease has a span of its own", async () => {
     const group = await acquireAll(clientOf("me"), ["b", "a"]);
     await group.release();

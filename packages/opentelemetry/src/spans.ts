@@ -12,6 +12,7 @@ import type {
   TakeoverEvent,
   WorkTrace,
 } from "@leasehold/client";
+import { saying } from "@leasehold/client/internal";
 import { type Attributes, type Span, SpanStatusCode, type Tracer } from "@opentelemetry/api";
 import { errorName, releaseOutcome } from "./instruments.ts";
 import { attributeNames, outcomes, spanNames } from "./names.ts";
@@ -58,7 +59,7 @@ export function endCall({ trace, span }: Call): Attributes {
     ...(type !== undefined && answer === undefined && { [errorType]: type }),
   };
   span.setAttributes(ended);
-  if (!isGranted && answer === undefined) fail(span, error instanceof Error ? error.message : String(error));
+  if (!isGranted && answer === undefined) fail(span, saying(error));
   span.end();
   return ended;
 }

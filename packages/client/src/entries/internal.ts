@@ -54,6 +54,7 @@ export {
   LeaseUnavailableError,
   SlotDoneError,
   SlotNotDueError,
+  saying,
 } from "../base/errors.ts";
 export { leaseEventTypes } from "../base/events.ts";
 export { checkHandle } from "../base/handle.ts";
