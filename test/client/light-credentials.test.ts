@@ -269,6 +269,18 @@ describe("credentials that end", () => {
     expect(signers()).toEqual(["AK2", "AK3"]);
   });
 
+  it("and that the service takes for expired are others for the next call, where one attempt is allowed", async () => {
+    const credentials = async (): Promise<LightCredentials> => ({
+      accessKeyId: `AK${++fetched}`,
+      secretAccessKey: "secret",
+    });
+    const single = newStore({ maxAttempts: 1, credentials });
+    server.script(refuse("ExpiredTokenException"), say({}));
+    await expect(get(single)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
+    await get(single);
+    expect(signers()).toEqual(["AK1", "AK2"]);
+  });
+
   it("and that the service takes for expired are not fetched for a late refusal, after another call's", async () => {
     const first = Promise.withResolvers<() => void>();
     const refusal = refuse("ExpiredTokenException");

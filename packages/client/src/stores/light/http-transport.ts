@@ -89,12 +89,15 @@ export class HttpTransport implements Transport {
         const { name } = error as Error;
         attempts.lastError = error;
         attempts.end(error);
-        if (signal.aborted || attempts.count >= maxAttempts) throw error;
-        if (timeRefusals.test(name) && time.offsetMs !== offsetMs) continue;
+        if (signal.aborted) throw error;
+        let isCorrected = timeRefusals.test(name) && time.offsetMs !== offsetMs;
+        // Also after the last attempt: the next call needs them.
         if (expiries.has(name) && mayReplace && signer !== undefined) {
           mayReplace = false;
-          if (await unlessAborted(credentials.replace(signer), signal)) continue;
+          isCorrected = await unlessAborted(credentials.replace(signer), signal);
         }
+        if (attempts.count >= maxAttempts) throw error;
+        if (isCorrected) continue;
         const longestMs = longestPauseAfter(error, attempts.count);
         if (longestMs === undefined) throw error;
         await pause(clock, longestMs * randomness.fraction(), signal);
