@@ -1,7 +1,8 @@
+import { LambdaClient } from "@aws-sdk/client-lambda";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { dueSlot } from "../../packages/cli/src/jobs/job-flags.ts";
 import { leasehold } from "../support/command-line.ts";
 
@@ -169,6 +170,30 @@ describe("leasehold jobs run and backfill", () => {
     expect(code).toBe(0);
     expect(stdout).toBe("2026-11-21T10:00:00.000Z\n2026-11-21T12:00:00.000Z\n");
   });
+
+  it("run --invoke --dry-run prints the call of the function, and does not send it", async () => {
+    const send = vi.spyOn(LambdaClient.prototype, "send").mockRejectedValue(new Error("it was sent"));
+    onTestFinished(() => send.mockRestore());
+    const args = ["jobs", "run", "daily-report", "--slot", "2026-11-21T10:00Z", "--invoke", "report"];
+    const { code, stdout } = await call([...args, "--dry-run"]);
+    expect(send).not.toHaveBeenCalled();
+    expect([code, JSON.parse(stdout)]).toEqual([
+      0,
+      {
+        operation: "Invoke",
+        request: { FunctionName: "report", Payload: { scheduledTime: "2026-11-21T10:00:00.000Z" } },
+      },
+    ]);
+  });
+
+  it.each(["2026-02-30T08:00Z", "2026-06-31T23:00-05:00"])(
+    "refuse a day that no month has: %s",
+    async (slot) => {
+      const refused = { code: 64, stdout: "", stderr: expect.stringContaining(slot) };
+      expect(await call(["jobs", "skip", "daily-report", slot, "--yes"])).toMatchObject(refused);
+      expect(await call(["jobs", "runs", "daily-report", "--since", slot])).toMatchObject(refused);
+    },
+  );
 });
 
 describe("the slot that is due", () => {

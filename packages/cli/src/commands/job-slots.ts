@@ -21,7 +21,7 @@ import {
   stateText,
   writtenSchedule,
 } from "../jobs/job-flags.ts";
-import { shown } from "../terminal/text.ts";
+import { jsonText, shown } from "../terminal/text.ts";
 import { toldNow } from "../view/table-snapshot.ts";
 import { checkExecutable, endingBySignals } from "../work/child.ts";
 import { holdFlags, timeForCron, usualLeaseMs } from "../work/hold.ts";
@@ -80,8 +80,8 @@ async function runSlotCommand(
 const packageName = "@aws-sdk/client-lambda";
 
 /**
- * Runs slots by the job's Lambda function, one after the other, and says how each has ended. Rejects with a CommandError
- * (78) if the package is not installed.
+ * Runs slots by the job's Lambda function, one after the other, and says how each has ended. With --dry-run the first
+ * call is printed, and not sent. Rejects with a CommandError (78) if the package is not installed.
  */
 async function runByFunction(
   { flags, global, signal, terminal }: RunningCall,
@@ -89,6 +89,11 @@ async function runByFunction(
   runs: JobRuns,
   { slots, stopsOnFailure = false }: { readonly slots: readonly string[]; readonly stopsOnFailure?: boolean },
 ): Promise<number> {
+  if (global["dry-run"]) {
+    const request = { FunctionName: flags.invoke, Payload: { scheduledTime: slots[0] } };
+    terminal.print(jsonText({ operation: "Invoke", request }, 2));
+    return exitCodes.done;
+  }
   const { LambdaClient, InvokeCommand } = await loadLambda();
   const client = new LambdaClient(defined({ region, profile: global.profile }));
   let code: number = exitCodes.done;

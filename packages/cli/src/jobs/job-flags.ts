@@ -68,10 +68,13 @@ export function jobRunsOf(
   return new JobRuns(client, job, { describeError: messageOf, ...options, ...more });
 }
 
-/** Reads a time with its zone; undefined for any other text. */
+/** Reads a time with its zone; undefined for any other text, and for a day that its month does not have. */
 function zonedTime(given: string): Date | undefined {
   const time = /(Z|[+-]\d\d:\d\d)$/.test(given) ? Date.parse(given) : Number.NaN;
-  return Number.isNaN(time) ? undefined : new Date(time);
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(given) ?? [];
+  // JavaScript takes 30 February for 2 March.
+  const isDay = day === undefined || new Date(`${day}T00:00Z`).toJSON()?.startsWith(day);
+  return Number.isNaN(time) || !isDay ? undefined : new Date(time);
 }
 
 /** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
