@@ -1,11 +1,13 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { adminOf } from "../support/admin.ts";
-import { leasehold } from "../support/command-line.ts";
+import { leasehold, startLeasehold } from "../support/command-line.ts";
 
 let folder: string;
 let file: string;
@@ -138,6 +140,31 @@ describe("leasehold acquire", () => {
     expect(await client.inspect("deploy")).toBeUndefined();
     expect(await readdir(folder)).toEqual(["lease.json"]);
   });
+
+  it.each(["acquire", "renew"])("%s puts no file in the place of a pipe or a device", async (name) => {
+    execFileSync("mkfifo", [file]);
+    const args = name === "renew" ? [name, file] : [name, "deploy", file];
+    const { code, stderr } = await call(...args);
+    expect([code, stderr]).toEqual([74, expect.stringContaining("is no file")]);
+    expect((await stat(file)).isFIFO()).toBe(true);
+    expect(await client.inspect("deploy")).toBeUndefined();
+  });
+
+  it.runIf(process.platform === "linux")(
+    "acquires nothing where stdout's file cannot be made private",
+    async () => {
+      // The system's own file: nobody may change its mode.
+      const file = await open("/proc/self/status");
+      const stdout = Object.assign(new PassThrough(), { fd: file.fd });
+      const { ended, printed } = startLeasehold(["acquire", "deploy"], { store, clock, stdout });
+      expect([await ended, printed.stderr]).toEqual([
+        74,
+        expect.stringContaining("cannot protect stdout (EPERM)"),
+      ]);
+      await file.close();
+      expect(await client.inspect("deploy")).toBeUndefined();
+    },
+  );
 
   it("sends and writes nothing with --dry-run", async () => {
     const { code, stdout } = await call("acquire", "deploy", file, "--dry-run");

@@ -21,6 +21,8 @@ export interface CallOptions {
   readonly input?: string;
   /** The width of stdout, which is a terminal then. */
   readonly columns?: number | undefined;
+  /** @default - a pipe, or with `columns` a terminal */
+  readonly stdout?: PassThrough;
   readonly signal?: AbortSignal;
   /** Gets the listener that takes the signals while a child runs. The returned function is called when it ends that. */
   readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => undefined | (() => void);
@@ -35,7 +37,8 @@ const asksForHelp = (args: readonly string[]): boolean =>
 export function startLeasehold(args: readonly string[], options: CallOptions = {}) {
   const { store, clock = systemClock, env = {}, answers, input, columns, signal, onRedirect } = options;
   const stdin = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
-  const stdout = Object.assign(new PassThrough(), columns === undefined ? {} : { isTTY: true, columns });
+  const { stdout = new PassThrough() } = options;
+  if (columns !== undefined) Object.assign(stdout, { isTTY: true, columns });
   const stderr = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
   const printed = { stdout: "", stderr: "" };
   stdout.on("data", (chunk) => (printed.stdout += chunk));

@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import { fchmodSync, fstatSync, linkSync, readFileSync, renameSync } from "node:fs";
-import { open, readFile, unlink } from "node:fs/promises";
+import { open, readFile, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -109,6 +109,15 @@ async function readHandle(
   throw new UsageError(`${shown(path)} holds no handle of a lease; ${advice}`);
 }
 
+/** Rejects with a CommandError (74) for what is there and no file: a handle takes the place of a device or a pipe. */
+async function refuseDevice(path: string): Promise<void> {
+  const there = await stat(path).catch((error: NodeJS.ErrnoException) =>
+    error.code === "ENOENT" ? undefined : failed("read", path, error),
+  );
+  if (there === undefined || there.isFile()) return;
+  throw new CommandError(`${shown(path)} is no file, and a handle would take its place`, exitCodes.file);
+}
+
 /** The content of a file; undefined if there is none. Throws a CommandError (74). */
 function contentOf(path: string): string | undefined {
   try {
@@ -153,6 +162,7 @@ the handle of another lease that is held is refused (74).
       if (path === undefined) makePrivate(call.terminal);
       return await acquireInto(call, key, (lease) => call.terminal.deliver(JSON.stringify(lease)));
     }
+    await refuseDevice(path);
     const content = contentOf(path);
     await refuseLiving(call, key, { path, handle: handleIn(content ?? "") });
     const file = await prepareFile(path);
@@ -229,10 +239,15 @@ async function afterRelease(lease: Lease, error: unknown): Promise<CommandError>
   return new CommandError(message, exitCodes.file, { cause: error });
 }
 
-/** A shell makes the file of `> lease.json` readable for all. */
+/** A shell makes the file of `> lease.json` readable for all. Throws a CommandError (74) if it stays so. */
 function makePrivate({ stdout }: Terminal): void {
   const { fd } = stdout as { readonly fd?: number };
-  if (fd !== undefined && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);
+  if (fd === undefined || !fstatSync(fd).isFile()) return;
+  try {
+    fchmodSync(fd, ownerOnly);
+  } catch (error) {
+    failed("protect", "stdout", error);
+  }
 }
 
 export const renew = command({
@@ -243,8 +258,10 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
   writes: true,
   flags: {},
   async run({ connect, terminal, signal, global }, path) {
+    const isFile = path !== "-" && !global["dry-run"];
+    if (isFile) await refuseDevice(path);
     const handle = await readHandle(path, { terminal, signal });
-    const file = path === "-" || global["dry-run"] ? undefined : await prepareFile(path);
+    const file = isFile ? await prepareFile(path) : undefined;
     try {
       const connection = await connect({ table: handle.tableName });
       const lease = adoptHandle(connection.client, handle);
