@@ -1,8 +1,11 @@
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
 import { LeaseClient, LeaseServiceError, type LeaseStore } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/admin";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it, vi } from "vitest";
-import { Child } from "../../packages/cli/src/work/child.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Child, checkExecutable } from "../../packages/cli/src/work/child.ts";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/hold.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
@@ -124,6 +127,26 @@ describe("a child of leasehold run", () => {
   });
 });
 
+describe("a command", () => {
+  it("is looked for in the other folders of PATH where one of them cannot be read", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-path-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    // Nobody can read it, root included.
+    const loop = join(folder, "loop");
+    await symlink(loop, loop);
+    const env = { PATH: [loop, process.env.PATH].join(delimiter) };
+    expect(() => checkExecutable("true", env)).not.toThrow();
+    expect(() => checkExecutable("no-such-command", env)).toThrow("no-such-command: not found");
+  });
+
+  it("gets no slot of another leasehold run around it", async () => {
+    const env = { PATH: process.env.PATH, LEASEHOLD_KEY: "outer", LEASEHOLD_SLOT: "2026-11-22" };
+    const command = ["sh", "-c", 'test -z "$LEASEHOLD_SLOT"'];
+    const { code } = await leasehold(["run", "k", "--", ...command], { store: new MemoryLeaseStore(), env });
+    expect(code).toBe(0);
+  });
+});
+
 describe("leasehold run --reentrant", () => {
   it("does not run where nobody holds the key any more, nor under the lease of another holder", async () => {
     const store = new MemoryLeaseStore();
@@ -145,6 +168,16 @@ describe("leasehold run --reentrant", () => {
     const env = { PATH: process.env.PATH, LEASEHOLD_KEY: "k", ...given };
     const { code } = await leasehold(["run", "k", "--reentrant", "--", "true"], { store, env });
     expect(code).toBe(expected);
+  });
+
+  it("does not run under a lease whose time is over, although nobody has taken it yet", async () => {
+    const { store, clock, holder } = lockTable();
+    const { token, fencingToken } = await holder("outer").acquire("k", { leaseDurationMs: 10_000 });
+    const given = { LEASEHOLD_TOKEN: token, LEASEHOLD_FENCING_TOKEN: String(fencingToken) };
+    const env = { PATH: process.env.PATH, LEASEHOLD_KEY: "k", ...given };
+    await clock.advance(20_000);
+    const { code } = await leasehold(["run", "k", "--reentrant", "--", "true"], { store, clock, env });
+    expect(code).toBe(76);
   });
 });
 

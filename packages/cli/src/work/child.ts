@@ -308,7 +308,12 @@ export function checkExecutable(command: string, env: NodeJS.ProcessEnv): void {
 
 /** A folder has that permission too, but cannot be run. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return statSync(path).isFile();
+  } catch {
+    // Ignored: nothing is there, or this user may not look there; a shell tries the next folder, too.
+    return false;
+  }
 }
 
 function isExecutable(path: string): boolean {

@@ -260,8 +260,14 @@ export async function outerHold(
 ): Promise<LeaseRecord | undefined> {
   const { LEASEHOLD_TOKEN: token, LEASEHOLD_FENCING_TOKEN: fencingToken, LEASEHOLD_KEY: outerKey } = env;
   if (token === undefined || outerKey !== key) return undefined;
-  const record = (await new LeaseAdmin(client).inspectAll(key)).find(
-    (one) => one.token === token && String(one.fencingToken) === fencingToken && !one.inCooldown,
+  const records = await new LeaseAdmin(client).inspectAll(key);
+  const nowMs = serviceNow(client);
+  const record = records.find(
+    (one) =>
+      one.token === token &&
+      String(one.fencingToken) === fencingToken &&
+      !one.inCooldown &&
+      one.expiresAt > nowMs,
   );
   if (record !== undefined) return record;
   throw new CommandError(

@@ -159,25 +159,25 @@ export async function superviseChild(child: Child, options: SupervisionOptions):
   return { code, isLost: !isHeld || (stoppedFor === "lease" && code !== 0), isTooLong: stoppedFor === "max" };
 }
 
-/** The variables that tell a command of its lease. */
+/** The variables that tell a command of its lease; undefined where an outer command's does not hold for it. */
 export function leaseVariables(
   key: string,
   { token, fencingToken }: Pick<Lease, "token" | "fencingToken">,
   { tableName, slot }: { readonly tableName: string; readonly slot: string | undefined },
-): Readonly<Record<string, string>> {
+): Readonly<Record<string, string | undefined>> {
   return {
     LEASEHOLD_KEY: key,
     LEASEHOLD_TOKEN: token,
     LEASEHOLD_FENCING_TOKEN: String(fencingToken),
     LEASEHOLD_TABLE_NAME: tableName,
-    ...(slot === undefined ? {} : { LEASEHOLD_SLOT: slot }),
+    LEASEHOLD_SLOT: slot,
   };
 }
 
 /** A command under a lease, and its variables beside those of this process. */
 interface LeasedCommand extends Omit<SupervisionOptions, "clock" | "say" | "attended"> {
   readonly commandLine: readonly string[];
-  readonly variables: Readonly<Record<string, string>>;
+  readonly variables: Readonly<Record<string, string | undefined>>;
   /** Reads and writes the child's pipes; without it, the child has this process's own stdin and stdout. */
   readonly attend?: (child: Child) => Promise<void>;
 }
