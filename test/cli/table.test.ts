@@ -68,6 +68,15 @@ describe("leasehold table create", () => {
     });
   });
 
+  it.each(["30d", "60d"])("waits for an answer also with a --timeout of %s", async (timeout) => {
+    server.answer({
+      ...goodSettings,
+      DescribeTable: (response, request) =>
+        void setTimeout(() => say({ Table: goodTable })(response, request), 50),
+    });
+    expect(await call(["table", "show", "leases", "--timeout", timeout])).toMatchObject({ code: 0 });
+  });
+
   it("sends nothing with --dry-run, and prints what it would send", async () => {
     server.answer({});
     const { code, stdout } = await call(["table", "create", "leases", "--pitr", "--dry-run"]);

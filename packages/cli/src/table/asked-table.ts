@@ -9,7 +9,7 @@ import {
   type TableDescription,
   type Tag,
 } from "@aws-sdk/client-dynamodb";
-import { rejectionFor } from "@leasehold/client/internal";
+import { longestTimerMs, rejectionFor } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { placeOf } from "../connection.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
@@ -60,7 +60,7 @@ export async function withTable<T>(
   const isLocal = isLoopback(endpoint);
   // The SDK's overloads take each command by its own type.
   const send = async (command: DescribeTableCommand) => {
-    const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
+    const limit = AbortSignal.timeout(Math.min(global.timeout ?? defaultTimeoutMs, longestTimerMs));
     const abortSignal = AbortSignal.any([signal, limit]);
     try {
       return await dynamodb.send(command, { abortSignal });
