@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, systemClock } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { placeOf } from "../../packages/cli/src/connection.ts";
+import { globalFlags, parseFlags } from "../../packages/cli/src/flags.ts";
 import { leasehold } from "../support/command-line.ts";
 import { type Reaction, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
@@ -166,6 +168,19 @@ describe("the command line", () => {
     await new LeaseClient({ store }).acquire("a\u001b[2J\u202eb\nc");
     const { stdout } = await leasehold(["ls", "-o", "key"], { store });
     expect(stdout).toBe("a\\x1b[2J\\u202eb\\x0ac\n");
+  });
+});
+
+it.each([
+  ["the other one where AWS_ENDPOINT_URL_DYNAMODB is empty", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"],
+  ["DYNAMODB_ENDPOINT where AWS_ENDPOINT_URL is empty", "AWS_ENDPOINT_URL", "DYNAMODB_ENDPOINT"],
+])("the endpoint is that of %s", async (_, empty, other) => {
+  const env = { [empty]: "", [other]: "http://localhost:8000" };
+  const { values } = parseFlags(["-t", "leases"], globalFlags, env);
+  const { signal } = new AbortController();
+  expect(await placeOf(values, { env, clock: systemClock, signal })).toMatchObject({
+    endpoint: "http://localhost:8000",
+    region: "us-east-1",
   });
 });
 

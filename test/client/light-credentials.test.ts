@@ -417,6 +417,12 @@ describe("requests go to", () => {
     ["an endpoint", { region: "x", endpoint: "https://db.example:8443" }, {}, "db.example:8443"],
     ["that of the environment", { region: "x" }, { AWS_ENDPOINT_URL: "http://db.example" }, "db.example"],
     [
+      "to none of variables that are empty",
+      { region: "eu-west-1" },
+      { AWS_ENDPOINT_URL: "", AWS_ENDPOINT_URL_DYNAMODB: "" },
+      "dynamodb.eu-west-1.amazonaws.com",
+    ],
+    [
       "DynamoDB's own in it",
       { region: "x" },
       { AWS_ENDPOINT_URL: "http://other.example", AWS_ENDPOINT_URL_DYNAMODB: "http://db.example" },

@@ -40,7 +40,7 @@ export async function placeOf(
   { env, clock, signal }: { env: NodeJS.ProcessEnv; clock: Clock; signal: AbortSignal },
 ): Promise<TablePlace> {
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
-  const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
+  const given = global.endpoint || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL || DYNAMODB_ENDPOINT;
   const endpoint = given === "aws" || given === "" ? undefined : given;
   const profile = global.profile ?? (env.AWS_PROFILE || undefined);
   const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(global.table ?? "")?.[1];

@@ -22,7 +22,7 @@ export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv
   const configured =
     env.AWS_IGNORE_CONFIGURED_ENDPOINT_URLS === "true"
       ? undefined
-      : env.AWS_ENDPOINT_URL_DYNAMODB || env.AWS_ENDPOINT_URL;
+      : env.AWS_ENDPOINT_URL_DYNAMODB || env.AWS_ENDPOINT_URL || undefined;
   const text = options.endpoint ?? configured;
   if (text === undefined) return { region, url: new URL(`https://${hostOf(region, env)}`) };
   const url = endpointUrl(text);
