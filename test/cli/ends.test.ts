@@ -66,6 +66,18 @@ describe("leasehold tasks work", () => {
   });
 });
 
+it("leasehold tasks work tells the first megabyte of a line that has no end", async () => {
+  const tasks = new TaskSet(client, "orders");
+  await tasks.add([{ id: "1" }]);
+  const program = 'process.stdout.write("x".repeat(4_000_000))';
+  const args = ["tasks", "work", "orders", "--", process.execPath, "-e", program];
+  const { code, stderr } = await leasehold(args, { store, env });
+  expect(code).toBe(0);
+  expect(stderr.length).toBeGreaterThan(1_000_000);
+  expect(stderr.length).toBeLessThan(1_100_000);
+  expect((await tasks.get("1"))?.remark).toBe("x".repeat(1_000));
+});
+
 describe("leasehold tasks work at a terminal", () => {
   it.each(["SIGINT", "SIGTERM"] as const)(
     "waits after %s for nothing that its child has left behind",

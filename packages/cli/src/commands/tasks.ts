@@ -351,13 +351,20 @@ async function runTask(running: EndingCall<WorkCall>, set: string, task: Task): 
   throw end.code === flags["park-exit"] ? new FinalFailureError(reason) : new Error(reason);
 }
 
+/** A line may have no end: of a longer one, only the beginning is kept. */
+const longestLine = 1_000_000;
+
 /** Reads a child's stdout line by line; resolves at its end, or when it is not waited for any longer. */
 async function readLines(child: Child, onLine: (line: string) => void): Promise<void> {
   let rest = "";
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
-    const lines = (rest + chunk).split("\n");
-    rest = lines.pop() ?? "";
+    const [first = "", ...lines] = chunk.split("\n");
+    if (rest.length < longestLine) rest += first;
+    const last = lines.pop();
+    if (last === undefined) return;
+    onLine(rest);
     lines.forEach(onLine);
+    rest = last;
   });
   if (child.stdout) await once(child.stdout, "close");
   if (rest !== "") onLine(rest);
