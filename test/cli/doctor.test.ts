@@ -1,5 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { clockFinding } from "../../packages/cli/src/commands/doctor.ts";
 import { Interruption } from "../../packages/cli/src/exit-codes.ts";
 import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
@@ -125,6 +125,14 @@ describe("leasehold doctor", () => {
     env = { ...env, AWS_ENDPOINT_URL_STS: "http://127.0.0.1:1" };
     const { results } = await doctor(good);
     expect(results[0]).toBe("? credentials");
+  });
+
+  it("asks the STS of the region where the variable of another is empty", async () => {
+    env = { ...env, AWS_ENDPOINT_URL_STS: "" };
+    const fetching = vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no network"));
+    onTestFinished(() => fetching.mockRestore());
+    await doctor(good);
+    expect(String(fetching.mock.calls[0]?.[0])).toMatch(/^https:\/\/sts\..*\.amazonaws\.com\/$/);
   });
 
   it("does not take a mistake in a program for STS that does not answer", async () => {

@@ -66,7 +66,7 @@ async function callerArn(
   const region = await config.region();
   const { accessKeyId, secretAccessKey, sessionToken } = await config.credentials();
   const china = region.startsWith("cn-") ? ".cn" : "";
-  const url = new URL(env.AWS_ENDPOINT_URL_STS ?? `https://sts.${region}.amazonaws.com${china}`);
+  const url = new URL(env.AWS_ENDPOINT_URL_STS || `https://sts.${region}.amazonaws.com${china}`);
   const request = {
     host: url.host,
     path: "/",
