@@ -1,7 +1,10 @@
 import { LeaseServiceError } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
+import { heldLease, put } from "../support/foreign-items.ts";
 import { changedStore, lockTable } from "../support/lock-table.ts";
 
 // Its module is loaded before a clock moves on.
@@ -101,4 +104,20 @@ describe("leasehold wait", () => {
     await semaphore.acquire();
     expect((await call(["wait", "payment-api", "--for", "0"])).code).toBe(75);
   });
+});
+
+it.each([
+  "wait k --for 1s",
+  "get k",
+  "get k --json",
+  "stop k --yes",
+  "break k --yes --reason r",
+  "resume k",
+  "acquire k",
+])("%s calls no key free whose lease another program has written, and cannot be read", async (line) => {
+  const store = new MemoryLeaseStore();
+  put(store, "k", "lease", { ...heldLease, [attributeNames.owner]: 7 });
+  const { code, stderr } = await leasehold(line.split(" "), { store });
+  expect([code, stderr]).toEqual([78, expect.stringContaining("cannot be read: its attribute owner is 7")]);
+  expect(stderr).not.toMatch(/\n\s+at /);
 });

@@ -24,7 +24,7 @@ export const exitCodes = {
   lost: 76,
   /** Access denied, or --read-only. */
   denied: 77,
-  /** No region, no credentials, no such table, not a lease table. */
+  /** No region, no credentials, no such table, not a lease table, or an item that is no lease. */
   configuration: 78,
   /** The slot is done. */
   slotDone: 80,
@@ -65,6 +65,7 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   LEASE_ACCESS_DENIED: exitCodes.denied,
   LEASE_TABLE_NOT_FOUND: exitCodes.configuration,
   LEASE_TABLE_MISMATCH: exitCodes.configuration,
+  LEASE_ITEM_UNREADABLE: exitCodes.configuration,
   LEASE_REGION_MISSING: exitCodes.configuration,
   LEASE_CREDENTIALS_MISSING: exitCodes.configuration,
   LEASE_RUNS_EXHAUSTED: exitCodes.nothing,

@@ -16,6 +16,7 @@ import {
   timeText,
   widthOf,
 } from "../terminal/text.ts";
+import { describedKey } from "../view/described-key.ts";
 import { type PastHolder, pastHolders } from "../view/history.ts";
 import {
   inColorOf,
@@ -41,12 +42,12 @@ export const get = command({
 Shows everything about a key: who holds it and whether that holder is alive, who waits, who had it before, what operators
 have done, and command lines for what you can do. 1 consistent query for each megabyte under the key, and 1 for its history.
 
-Exits with 0 where the key is held or closed, and with 1 where it is free.`,
+Exits with 0 where the key is held or closed, with 1 where it is free, and with 78 where its lease cannot be read.`,
   writes: false,
   flags: { place: text("SORTKEY", "only the lease at this sort key, where the key has several") },
   async run({ flags: { place }, global, connect, printer, terminal }, key) {
     const { client, operator } = await connect();
-    const read = await operator.describe(key);
+    const { details: read, unreadable } = await describedKey(operator, key);
     const details =
       place === undefined
         ? read
@@ -69,7 +70,9 @@ Exits with 0 where the key is held or closed, and with 1 where it is free.`,
       }),
     );
     if (printer.isForPeople) terminal.sayIf(clockNotice(client));
-    return rows.some(isHeld) ? exitCodes.done : exitCodes.nothing;
+    for (const line of unreadable) terminal.complain(`leasehold: ${line}`);
+    if (rows.some(isHeld)) return exitCodes.done;
+    return unreadable.length > 0 ? exitCodes.configuration : exitCodes.nothing;
   },
 });
 

@@ -7,6 +7,7 @@ import { agreed, type Call, command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { defined, duration, text, type Values, yes } from "../flags.ts";
 import { ageText, durationText, paragraph, shown, timeText } from "../terminal/text.ts";
+import { describedKey, refuseUnreadable } from "../view/described-key.ts";
 import { endText, rememberedHolder } from "../view/history.ts";
 import {
   nextRenewalInMs,
@@ -24,10 +25,13 @@ import { lookUntil } from "./polling.ts";
 /** Why it is done: shown to others, and kept in the audit trail. */
 const reasonFlag = text("TEXT", "why: shown to others, and kept for 30 days (leasehold audit)");
 
-/** Everything under a key, and the operator that may act on it. */
-async function describedKey({ connect }: Call, key: string) {
+/** Everything under a key, and the operator that may act on its leases. Throws a CommandError (78) if it may have others. */
+async function lookedAt({ connect }: Call, key: string) {
   const { client, operator } = await connect();
-  return { client, operator, details: await operator.describe(key) };
+  const described = await describedKey(operator, key);
+  const { details } = described;
+  if (details.leases.every(({ state }) => state === "free")) refuseUnreadable(described);
+  return { client, operator, details };
 }
 
 /** The given reason, or the answer to a question. Throws a UsageError without a reason. */
@@ -139,7 +143,7 @@ leasehold stop import/orders --token 1620e1bd --reason 'INC-4411: wrong file' --
   },
   async run(call, key) {
     const { flags, terminal } = call;
-    const { client, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await lookedAt(call, key);
     const lease = seenLease(details, flags);
     refuseWithoutHolder(lease, details.readAt);
     terminal.say(heldText(lease, details.readAt));
@@ -214,7 +218,7 @@ leasehold break label-printer --token 1620e1bd --reason 'host is gone, INC-4411'
   },
   async run(call, key) {
     const { flags, terminal } = call;
-    const { client, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await lookedAt(call, key);
     const lease = seenLease(details, flags);
     for (const line of breakWarning(lease, details.readAt)) terminal.say(line);
     if (lease.state === "expired" && !flags.force) {
@@ -305,7 +309,8 @@ leasehold pause price-feed --for 2h --reason 'INC-4411, vendor down' --wait 10m`
     const { flags, terminal, signal } = call;
     const forMs = flags.for;
     if (forMs === undefined) throw new UsageError("--for is missing: for how long? A pause ends by itself");
-    const { client, operator, details } = await describedKey(call, key);
+    const { client, operator } = await call.connect();
+    const details = await operator.describe(key);
     const holder = details.leases.find(
       ({ sortKey, state }) => sortKey === "lease" && state !== "free" && state !== "expired",
     );
@@ -354,7 +359,7 @@ leasehold jobs backfill.`,
   flags: { reason: reasonFlag },
   async run(call, key) {
     const { flags, terminal, by } = call;
-    const { client, operator, details } = await describedKey(call, key);
+    const { client, operator, details } = await lookedAt(call, key);
     const lease = details.leases.find(({ state }) => state === "paused");
     if (lease?.pause === undefined) {
       const [holder] = details.leases.filter(({ state }) => state !== "free");

@@ -2,6 +2,7 @@ import { command } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { custom, duration, usually } from "../flags.ts";
 import { durationText, shown } from "../terminal/text.ts";
+import { describedKey, refuseUnreadable } from "../view/described-key.ts";
 import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
 import { globTest } from "../view/rows.ts";
 import { lookUntil } from "./polling.ts";
@@ -30,7 +31,12 @@ leasehold wait deploy/prod --until gone-owner='bob@*'`,
     }
     const { operator } = await connect();
     const began = clock.monotonic();
-    const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
+    const look = async (): Promise<readonly KeyRow[]> => {
+      const described = await describedKey(operator, key);
+      const rows = keyRows(described.details);
+      if (!rows.some(isHeld)) refuseUnreadable(described);
+      return rows;
+    };
     const pace = { everyMs: flags.every, forMs: flags.for ?? flags.timeout };
     const { seen, isSo } = await lookUntil(look, flags.until, { terminal, clock, signal, ...pace });
     const waited = durationText(clock.monotonic() - began);
