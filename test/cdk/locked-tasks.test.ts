@@ -1,4 +1,4 @@
-import { type JobTarget, LeaseTable, SingletonJobTarget } from "@leasehold/cdk";
+import { type JobTarget, type LeasedWorkflow, LeaseTable, SingletonJobTarget } from "@leasehold/cdk";
 import { App, Duration, type Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import {
@@ -8,7 +8,14 @@ import {
   PropagatedTagSource,
   TaskDefinition,
 } from "aws-cdk-lib/aws-ecs";
-import { DefinitionBody, Pass, StateMachine, StateMachineType } from "aws-cdk-lib/aws-stepfunctions";
+import { Key } from "aws-cdk-lib/aws-kms";
+import {
+  CustomerManagedEncryptionConfiguration,
+  DefinitionBody,
+  Pass,
+  StateMachine,
+  StateMachineType,
+} from "aws-cdk-lib/aws-stepfunctions";
 import { EcsEc2LaunchTarget, EcsFargateLaunchTarget } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, test } from "vitest";
 import { env, functionIn, newStack, permitted, statementsIn } from "../support/constructs.ts";
@@ -106,6 +113,30 @@ describe("the workflow of a job", () => {
       `states:DescribeExecution,states:StopExecution arn:<AWS::Partition>:states:${here}:execution:theirs:*`,
       watching("StepFunctionsGetEventsForStepFunctionsExecutionRule"),
     ]);
+  });
+
+  test("of another state machine with a key may decrypt its output, by itself or as the user permits it", () => {
+    const mayDecrypt = (stack: Stack, key: Key, conditions: object): void => {
+      const permission = { Effect: "Allow", Action: "kms:Decrypt", Resource: stack.resolve(key.keyArn) };
+      const statements = statementsIn(Template.fromStack(stack), /^JobWorkflowStateMachineRole/);
+      expect(statements).toContainEqual({ ...permission, ...conditions });
+    };
+    const stack = newStack();
+    const key = new Key(stack, "Key");
+    const encryptionConfiguration = new CustomerManagedEncryptionConfiguration(key);
+    const definitionBody = DefinitionBody.fromChainable(new Pass(stack, "Nothing"));
+    const machine = new StateMachine(stack, "Theirs", { definitionBody, encryptionConfiguration });
+    jobIn(stack, SingletonJobTarget.stateMachine(machine));
+    const stateMachineArn = stack.resolve(machine.stateMachineArn);
+    const StringEquals = { "kms:EncryptionContext:aws:states:stateMachineArn": stateMachineArn };
+    mayDecrypt(stack, key, { Condition: { StringEquals } });
+
+    const other = newStack();
+    const theirKey = new Key(other, "Key");
+    const imported = StateMachine.fromStateMachineArn(other, "Theirs", theirMachineArn());
+    const job = jobIn(other, SingletonJobTarget.stateMachine(imported));
+    theirKey.grantDecrypt((job.node.findChild("Workflow") as LeasedWorkflow).stateMachine);
+    mayDecrypt(other, theirKey, {});
   });
 
   const locked = (stack: Stack): JobTarget => SingletonJobTarget.lockedLambda(functionIn(stack));

@@ -28,6 +28,7 @@ import type { Construct } from "constructs";
 import { areSame } from "../table/table-place.ts";
 import { jsonata, startedBy } from "../workflow/asl.ts";
 import { executionsInPolicy } from "../workflow/machine-names.ts";
+import { mayReadOutput } from "../workflow/state-machine.ts";
 import type { TargetSettings } from "./job-target.ts";
 import { fencedInput, input } from "./locked-call.ts";
 import type { LockedTaskTargetOptions, TaskOfJob } from "./locked-target.ts";
@@ -252,6 +253,7 @@ export function execution(machine: IStateMachine): TaskOfJob {
           [executionsInPolicy(machine, Stack.of(job))],
         ),
         mayWatch(job, "StepFunctionsGetEventsForStepFunctionsExecutionRule"),
+        ...mayReadOutput(machine),
       ],
       result: "$states.result.Output",
       noRoom: ["StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException"],

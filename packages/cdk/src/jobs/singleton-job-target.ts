@@ -203,6 +203,10 @@ export abstract class SingletonJobTarget extends JobTarget {
    * 60,000 characters. The lock does not keep out other starters of the machine. For your own machine,
    * {@link SingletonJobTarget.workflow} runs the states themselves under the lease.
    *
+   * If the machine has a key of KMS, the workflow has to decrypt the output. It may, for a machine of this app. For an
+   * imported one, permit it yourself, because otherwise a run fails after the execution has succeeded, and repeats it:
+   * `key.grantDecrypt((job.node.findChild("Workflow") as LeasedWorkflow).stateMachine)`.
+   *
    * When the lease is lost, the run is replaced or stopped, or `timeout` is over, Step Functions stops the execution.
    * That also stops its tasks of the kind `.sync`. A function that it has called, or a task that it only started, goes
    * on.

@@ -1,7 +1,6 @@
 import { Duration } from "aws-cdk-lib";
-import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { IRole } from "aws-cdk-lib/aws-iam";
 import {
-  type CfnStateMachine,
   type EncryptionConfiguration,
   Fail,
   type IChainable,
@@ -46,6 +45,7 @@ import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { roleForUse } from "./role-in-stack.ts";
 import {
+  mayReadOutput,
   type ObservabilityProps,
   observabilityKinds,
   observabilityOf,
@@ -395,17 +395,7 @@ class ChildExecution extends StepFunctionsStartExecution {
 
   protected override whenBoundToGraph(graph: StateGraph): void {
     super.whenBoundToGraph(graph);
-    const { encryptionConfiguration } = this.#child.node.defaultChild as CfnStateMachine;
-    const { kmsKeyId } = (encryptionConfiguration ?? {}) as { readonly kmsKeyId?: string };
-    if (kmsKeyId === undefined) return;
-    const context = { "kms:EncryptionContext:aws:states:stateMachineArn": this.#child.stateMachineArn };
-    graph.registerPolicyStatement(
-      new PolicyStatement({
-        actions: ["kms:Decrypt"],
-        resources: [kmsKeyId],
-        conditions: { StringEquals: context },
-      }),
-    );
+    for (const statement of mayReadOutput(this.#child)) graph.registerPolicyStatement(statement);
   }
 }
 

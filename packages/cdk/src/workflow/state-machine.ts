@@ -1,7 +1,9 @@
 import { Names, RemovalPolicy, Stack } from "aws-cdk-lib";
 import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
+import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { type ILogGroup, LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import {
+  type CfnStateMachine,
   DefinitionBody,
   type IStateMachine,
   LogLevel,
@@ -120,6 +122,24 @@ function logGroupOf(
 function logGroupName(scope: Construct): string {
   const inStack = Names.uniqueResourceName(scope, { maxLength: 40, separator: "-" });
   return `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${inStack}`;
+}
+
+/**
+ * The permission to read what executions of a state machine return, if a key of KMS encrypts that. None for a machine
+ * that another app defines, because its key is not known.
+ */
+export function mayReadOutput(machine: IStateMachine): readonly PolicyStatement[] {
+  const { encryptionConfiguration } = (machine.node.defaultChild ?? {}) as Partial<CfnStateMachine>;
+  const { kmsKeyId } = (encryptionConfiguration ?? {}) as { readonly kmsKeyId?: string };
+  if (kmsKeyId === undefined) return [];
+  const context = { "kms:EncryptionContext:aws:states:stateMachineArn": machine.stateMachineArn };
+  return [
+    new PolicyStatement({
+      actions: ["kms:Decrypt"],
+      resources: [kmsKeyId],
+      conditions: { StringEquals: context },
+    }),
+  ];
 }
 
 /** Each metric counts executions that ended without success. */
