@@ -3,7 +3,7 @@ import { LeaseTable, SingletonJob, SingletonJobTarget, SingletonJobTrigger } fro
 import { Duration, Lazy } from "aws-cdk-lib";
 import { type IVersion, Function as LambdaFunction, Version } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
-import { Queue } from "aws-cdk-lib/aws-sqs";
+import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { LogLevel } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { everyFiveMinutes } from "../support/constructs.ts";
@@ -108,6 +108,10 @@ const ofSchedules: Refusals = [
     "start is 2027-01-01T00:00:00.000Z, not before end (2027-01-01T00:00:00.000Z): no run would begin",
     { start: new Date("2027-01-01"), end: new Date("2027-01-01") },
   ],
+  [
+    "deadLetterQueue is the FIFO queue Test/Failed, which EventBridge and Lambda do not send to: give a standard queue",
+    ({ stack }) => ({ deadLetterQueue: new Queue(stack, "Failed", { fifo: true }) }),
+  ],
   ["end is set, but the job runs a single time", { schedule: singleRun, end: new Date("2027-01-01") }],
 ];
 
@@ -150,6 +154,13 @@ const ofQueues: Refusals = [
 const ofRules: Refusals = [
   // An event does not come again.
   ['overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup', locked],
+  [
+    "deadLetterQueue is Test/Failed, encrypted with the key aws/sqs, which EventBridge's rules cannot use",
+    ({ stack }) => ({
+      overlap: "skip",
+      deadLetterQueue: new Queue(stack, "Failed", { encryption: QueueEncryption.KMS_MANAGED }),
+    }),
+  ],
   ["enabled is set for a rule", { enabled: false }],
   ["input is set for a rule", { input: 1 }],
   ["timeWindow is set without a schedule", { timeWindow: TimeWindow.flexible(minutes(5)) }],

@@ -1,6 +1,7 @@
 import { SingletonJobTarget, SingletonJobTrigger } from "@leasehold/cdk";
 import { Duration, Lazy, TimeZone } from "aws-cdk-lib";
 import { Annotations, Match } from "aws-cdk-lib/assertions";
+import { Key } from "aws-cdk-lib/aws-kms";
 import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
 import { describe, expect, test } from "vitest";
@@ -242,6 +243,33 @@ test("a job may use its own lock on this table, and its scheduler invoke it, and
     { Effect: "Allow", Action: "lambda:InvokeFunction", Resource: arnOf("Work") },
     { Effect: "Allow", Action: "sqs:SendMessage", Resource: arnOf("JobDeadLetters") },
   ]);
+});
+
+test("what sends to a dead-letter queue with a key of KMS may use the key: a schedule's role, a function, a rule", () => {
+  const [world, ofRule] = [new JobWorld(), new JobWorld()];
+  const given = ({ stack }: JobWorld) => ({
+    deadLetterQueue: new Queue(stack, "Encrypted", { encryptionMasterKey: new Key(stack, "Key") }),
+  });
+  const template = world.templateOf(given(world));
+  for (const sender of [/^SchedulerRole/, /^WorkServiceRole/]) {
+    expect(statementsIn(template, sender)).toContainEqual({
+      Effect: "Allow",
+      Action: expect.arrayContaining(["kms:Decrypt", expect.stringMatching(/^kms:GenerateDataKey/)]),
+      Resource: { "Fn::GetAtt": [expect.stringMatching(/^Key/), "Arn"] },
+    });
+  }
+  ofRule
+    .templateOf({ ...given(ofRule), trigger: ofRule.rule(), overlap: "skip" })
+    .hasResourceProperties("AWS::KMS::Key", {
+      KeyPolicy: {
+        Statement: Match.arrayWith([
+          Match.objectLike({
+            Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+            Principal: { Service: "events.amazonaws.com" },
+          }),
+        ]),
+      },
+    });
 });
 
 test("a job has a name of its own unless it is given one, which is its key as well", () => {

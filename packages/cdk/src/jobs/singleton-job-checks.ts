@@ -1,5 +1,6 @@
 import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import {
@@ -89,6 +90,7 @@ function* refusalsOf(props: SingletonJobProps, timing: ScheduleTiming): Refusals
   yield* ofLock(props, timing);
   yield* ofInterval(props, timing);
   yield* ofRetries(props);
+  yield* ofDeadLetters(props);
 }
 
 /** The default overlap: a skipped tick comes again, but other work does not. */
@@ -292,6 +294,16 @@ function* ofRetries({ maxEventAge, retryAttempts }: SingletonJobProps): Refusals
   if (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))
     yield `maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`;
   checkWholeNumber("retryAttempts", retryAttempts, 0, 185);
+}
+
+function* ofDeadLetters({ deadLetterQueue, trigger }: SingletonJobProps): Refusals {
+  if (deadLetterQueue === undefined || trigger?.sourceQueue) return;
+  if (deadLetterQueue.fifo)
+    yield `deadLetterQueue is the FIFO queue ${deadLetterQueue.node.path}, which EventBridge and Lambda do not send to: ` +
+      "give a standard queue";
+  if (trigger?.sourceRule && deadLetterQueue.encryptionType === QueueEncryption.KMS_MANAGED)
+    yield `deadLetterQueue is ${deadLetterQueue.node.path}, encrypted with the key aws/sqs, which EventBridge's rules cannot ` +
+      "use: encrypt it with QueueEncryption.SQS_MANAGED, or with a key of yours";
 }
 
 function warn(job: Construct, props: SingletonJobProps, { isOnce, interval }: ScheduleTiming): void {

@@ -22,7 +22,9 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly alarms?: boolean;
   /**
    * The queue for runs that could not start, or have finally failed. For messages of a queue it is that queue's own
-   * dead-letter queue; name it if the queue is imported.
+   * dead-letter queue; name it if the queue is imported. Otherwise a standard queue, because EventBridge takes no FIFO
+   * queue. A key of KMS of this app permits what sends to the queue. An imported key has to permit it itself for a rule:
+   * `kms:GenerateDataKey` and `kms:Decrypt` to `events.amazonaws.com`.
    *
    * @default - the dead-letter queue of the queue that triggers the job; else an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
    */

@@ -6,7 +6,7 @@ import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
 import type { IQueue, Queue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
-import { deadLetterQueueOf } from "../dead-letter-queue.ts";
+import { deadLetterQueueOf, permitKeyToRules, withKeyOf } from "../dead-letter-queue.ts";
 import { longestSilence } from "../monitoring/alarm-kinds.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { alarmOnRedriveGuard, alarmsOnHeartbeat } from "../monitoring/lease-alarms.ts";
@@ -101,6 +101,7 @@ export class SingletonJob extends Construct {
       maxEventAge,
       ...picked(given, "retryAttempts"),
     };
+    if (trigger?.sourceRule) permitKeyToRules(this.deadLetterQueue);
     trigger?.sourceRule?.addTarget(bound.ruleTarget({ ...delivery, event: this.#eventOfRule() }));
     this.schedule =
       given.schedule &&
@@ -109,12 +110,15 @@ export class SingletonJob extends Construct {
         description: `Runs the job ${this.jobName}, one at a time.`,
         enabled: given.enabled ?? true,
         ...picked(given, "scheduleGroup", "timeWindow", "scheduleName", "start", "end"),
-        target: bound.scheduleTarget({
-          ...delivery,
-          input: ScheduleTargetInput.fromObject(
-            this.#eventOf(ContextAttribute.scheduledTime, ContextAttribute.executionId),
-          ),
-        }),
+        target: withKeyOf(
+          this.deadLetterQueue,
+          bound.scheduleTarget({
+            ...delivery,
+            input: ScheduleTargetInput.fromObject(
+              this.#eventOf(ContextAttribute.scheduledTime, ContextAttribute.executionId),
+            ),
+          }),
+        ),
       });
     // A run before these permissions exist would fail, and its event would be lost.
     if (bound.permissions) (this.schedule ?? trigger?.sourceRule)?.node.addDependency(bound.permissions);
