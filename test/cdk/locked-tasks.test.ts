@@ -245,8 +245,9 @@ describe("what a task cannot be", () => {
     [{ retryAttempts: 21 }, "retryAttempts of the Glue job is 21: set a whole number from 0 to 20"],
     [
       { timeout: Duration.seconds(30) },
-      "timeout of the Glue job is 30 seconds: choose from 1 minute to 365 days",
+      "timeout of the Glue job is 30 seconds: choose from 1 minute to 7 days",
     ],
+    [{ timeout: Duration.days(8) }, "timeout of the Glue job is 8 days: choose from 1 minute to 7 days"],
   ])("with %o", (options, message) => {
     expect(() => SingletonJobTarget.glueJob({ glueJobName: "report", ...options })).toThrow(message);
   });

@@ -116,9 +116,14 @@ export type TaskOfJob = (job: Construct, settings: TargetSettings, timeout: Dura
 const stopsWithin = Duration.minutes(3).toSeconds();
 
 /** A task of another service, behind a workflow that holds the lock. */
-export function lockedTask(kind: string, task: TaskOfJob, options: LockedTaskTargetOptions): JobTarget {
+export function lockedTask(
+  kind: string,
+  task: TaskOfJob,
+  options: LockedTaskTargetOptions,
+  longest: Duration = aYear,
+): JobTarget {
   const retryAttempts = checkedRetryAttempts(kind, options);
-  const timeout = checkedTimeout(kind, options.timeout ?? Duration.hours(1), Duration.minutes(1), aYear);
+  const timeout = checkedTimeout(kind, options.timeout ?? Duration.hours(1), Duration.minutes(1), longest);
   return new LockedTarget((job, settings) => {
     const { state, statements, result = "$states.result", noRoom, unclear } = task(job, settings, timeout);
     // Another task would begin beside the task that may still run.

@@ -188,6 +188,9 @@ export function batchJob(options: BatchJobTargetOptions): TaskOfJob {
   };
 }
 
+/** Glue refuses to start a run with a longer timeout. */
+export const longestGlueTimeout: Duration = Duration.days(7);
+
 /** A job of AWS Glue. Its runs get arguments, because they have no environment. */
 export function glueJob(options: GlueJobTargetOptions): TaskOfJob {
   return (job, settings, timeout) => {

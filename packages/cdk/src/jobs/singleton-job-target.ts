@@ -31,6 +31,7 @@ import {
   execution,
   type GlueJobTargetOptions,
   glueJob,
+  longestGlueTimeout,
 } from "./service-tasks.ts";
 import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
 
@@ -183,7 +184,7 @@ export abstract class SingletonJobTarget extends JobTarget {
   /**
    * A job of AWS Glue, under the lock in the same way as {@link SingletonJobTarget.ecsTask}. The variables are
    * arguments of the run: `--LEASEHOLD_FENCING_TOKEN` and so on. When its run is stopped, Step Functions stops the job
-   * run. While Glue itself refuses another run of the job, the start is repeated.
+   * run. While Glue itself refuses another run of the job, the start is repeated. Glue takes a `timeout` of at most 7 days.
    *
    * ```ts
    * const target = SingletonJobTarget.glueJob({ glueJobName: "nightly-import", timeout: Duration.hours(2) });
@@ -191,7 +192,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    */
   static glueJob(options: GlueJobTargetOptions): JobTarget {
     const given = checkProps(options, glueKinds, "glueJobName");
-    return lockedTask("Glue job", glueJob(given), given);
+    return lockedTask("Glue job", glueJob(given), given, longestGlueTimeout);
   }
 
   /**
