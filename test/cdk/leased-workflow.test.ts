@@ -10,7 +10,7 @@ import {
 } from "@leasehold/cdk";
 import { type App, Duration, type Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
-import { Alias, type IFunction, type Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
+import { Alias, type IFunction, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import type { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, it } from "vitest";
@@ -401,4 +401,13 @@ describe("a wakeup", () => {
       ]);
     },
   );
+
+  it("may complete those of an imported function that is named by its alias", () => {
+    const stack = newStack();
+    const functionArn = "arn:aws:lambda:eu-west-1:111122223333:function:approve";
+    wakeupIn(stack).serve(LambdaFunction.fromFunctionArn(stack, "Approve", `${functionArn}:live`));
+    expect(permitted(Template.fromStack(stack), /^Wake/)).toContain(
+      `lambda:SendDurableExecutionCallbackSuccess ${functionArn}:*`,
+    );
+  });
 });

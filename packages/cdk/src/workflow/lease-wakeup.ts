@@ -78,7 +78,7 @@ abstract class LeaseWakeupBase extends Construct implements ILeaseWakeup {
       "stateMachineArn" in waiting
         ? [["states:SendTaskSuccess"], [waiting.stateMachineArn]]
         : // The service authorises by the durable execution's ARN, which names a version, and never an alias.
-          [["lambda:SendDurableExecutionCallbackSuccess"], [`${unqualified(waiting).functionArn}:*`]];
+          [["lambda:SendDurableExecutionCallbackSuccess"], [`${unqualifiedArn(waiting)}:*`]];
     Grant.addToPrincipal({ grantee: roleInStackOf(waiting, this.handlerRole), actions, resourceArns });
   }
 }
@@ -185,8 +185,10 @@ class ImportedLeaseWakeup extends LeaseWakeupBase {
   }
 }
 
-function unqualified(fn: IFunction): IFunction {
-  return (fn as Partial<QualifiedFunctionBase>).lambda ?? fn;
+function unqualifiedArn(fn: IFunction): string {
+  const { functionArn } = (fn as Partial<QualifiedFunctionBase>).lambda ?? fn;
+  // The ARN of an imported function may have a version or an alias as its eighth part.
+  return functionArn.split(":").slice(0, 7).join(":");
 }
 
 function roleOf(handler: LambdaFunction): IRole {
