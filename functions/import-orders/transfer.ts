@@ -101,11 +101,11 @@ export class OrderTransfer {
     if (Item === undefined) return "alreadyDone";
     const problem = kind === "import" ? problemOfOrders(Item.orders) : problemOfIds(Item.orderIds);
     if (problem !== undefined) return await this.#park(kind, chunk, Item, problem, lease, remainingMs);
-    const work =
-      kind === "import"
-        ? this.#importing(chunk, Item.orders as readonly TransferredOrder[], lease)
-        : await this.#exporting(chunk, Item.orderIds as readonly string[], lease);
     try {
+      const work =
+        kind === "import"
+          ? this.#importing(chunk, Item.orders as readonly TransferredOrder[], lease)
+          : await this.#exporting(chunk, Item.orderIds as readonly string[], lease);
       return (await this.#move(kind, chunk, lease, work, remainingMs)) ?? "transferred";
     } catch (error) {
       if (!isUnwritable(error)) throw error;

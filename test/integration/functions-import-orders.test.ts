@@ -202,6 +202,7 @@ describe("the import and export of orders", () => {
       "it has no list of at most 90 orders",
     ],
     ["import", "orders", [{ orderId: "o".repeat(1_025) }], "DynamoDB refuses it"],
+    ["export", "orderIds", ["o".repeat(1_025)], "DynamoDB refuses it"],
   ] as const)(
     "a chunk to %s whose %s cannot be one transaction is parked with the reason, and those after it are moved (%#)",
     async (kind, field, list, problem) => {
