@@ -165,11 +165,14 @@ export class Sandbox {
     for (const input of [child.stdout, child.stderr]) {
       if (input !== null) createInterface({ input }).on("line", listener.line);
     }
-    child.on("message", async (message: RuntimeMessage) => {
-      // What the function printed before is in its pipes already: the lines are read, and attributed to this invocation,
-      // before its caller hears of the result.
-      for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
-      listener.message(message);
+    let heard = Promise.resolve();
+    child.on("message", (message: RuntimeMessage) => {
+      heard = heard.then(async () => {
+        // What the function printed before is in its pipes already: the lines are read, and attributed to this invocation,
+        // before its caller hears of the result.
+        for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+        listener.message(message);
+      });
     });
     if (pid === undefined) {
       child.once("error", (error) => {
@@ -183,16 +186,23 @@ export class Sandbox {
     child.once("exit", (code, signal) => {
       this.signalAll("SIGKILL");
       guard.remove(pid);
+      let timer: NodeJS.Timeout | undefined;
       const finish = (): void => {
         clearTimeout(timer);
         child.off("close", finish);
-        listener.ended(code, signal);
+        // Why it has ended may be its last message.
+        void heard.then(() => listener.ended(code, signal));
       };
-      const timer = setTimeout(() => {
-        child.stdout?.destroy();
-        child.stderr?.destroy();
-        finish();
-      }, lastOutputMs);
+      const limit = (): void => {
+        timer = setTimeout(() => {
+          child.stdout?.destroy();
+          child.stderr?.destroy();
+          finish();
+        }, lastOutputMs);
+      };
+      // Its messages are all in once the channel is closed.
+      if (child.connected) child.once("disconnect", limit);
+      else limit();
       child.once("close", finish);
     });
   }
