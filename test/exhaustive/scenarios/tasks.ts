@@ -5,7 +5,7 @@ import { isA } from "../../support/lease-writes.ts";
 import { insistingOn } from "../../support/recomposed.ts";
 import { hastyExpiry, longBelief } from "../../worlds/primitives/lease-mistakes.ts";
 import { Import, type TaskStep } from "../../worlds/primitives/task-scene.ts";
-import { tasks as simulated } from "../../worlds/primitives/tasks.ts";
+import { claimsPastAnother, tasks as simulated } from "../../worlds/primitives/tasks.ts";
 import { type Mistakes, named, replacing, without } from "../../worlds/simulation.ts";
 import type { World } from "../../worlds/world.ts";
 import { dateFaults, scenario, wait } from "../scenario.ts";
@@ -168,7 +168,7 @@ export const tasks = [
       },
       { process: 1, steps: [wait(1_010), claim(1), ending(1, "succeed")] },
     ],
-    mistakes: planted("was claimed since"),
+    mistakes: claimsPastAnother,
   }),
   scenario({
     name: "tasks:serial, lost",
