@@ -304,7 +304,7 @@ class Run {
     const atLoad = judged.map(({ id, file }) => ({ id, files: this.#filesFor(file) }));
     if (atLoad.length === 0) return;
     const files = [...new Set(atLoad.flatMap((mutant) => mutant.files))];
-    writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs: slowTestTimeoutMs } }));
+    writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs } }));
     await judgeAtLoad(atLoad, (id, by, isEndless) => {
       if (by === undefined) this.#keepUnseen(id, "survived");
       else if (isEndless) this.#keep(id, { status: "timedOut", by: "a loop without end", file: by });
