@@ -109,7 +109,7 @@ export function picked<Props extends object, Name extends keyof Props>(
 }
 
 /** A number in the text of an error. */
-export function numberText(number: number): string {
+function numberText(number: number): string {
   return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 

@@ -124,7 +124,7 @@ test("a caller without a client acquires, renews and releases a lock, handing th
   expect(await ask("Release", { lease: renewed })).toEqual({ released: true });
   const next = await ask("Acquire", { key });
   expect(next.fencingToken).toBeGreaterThan(acquired.fencingToken);
-  // The same answer again, whoever has the lock by now.
+  // The same answer again, even if another caller has the lock now.
   expect(await ask("Release", { lease: renewed })).toEqual({ released: true });
   expect(await it.leases.adopt(next).release()).toBe(true);
 });
@@ -154,7 +154,7 @@ test("a system refuses what it does not understand by name, and changes nothing"
   expect(await Promise.all(tables.map((name) => it.items(name)))).toEqual(before);
 });
 
-/** Whether a request is of those that follow a release through the table's stream, for whoever is parked. */
+/** Whether a request is of those that follow a release through the table's stream, to wake a parked waiter. */
 function isOfTheStream({ headers, body }: ProxiedRequest): boolean {
   const isPolling = headers["x-amz-target"]?.startsWith("DynamoDBStreams") ?? false;
   return isPolling || JSON.stringify(body).includes(waiterSortKeyPrefix);

@@ -25,9 +25,9 @@ import {
   aText,
   aWakeup,
   checkProps,
+  checkWholeNumber,
   having,
   type Kinds,
-  numberText,
   oneOf,
   picked,
 } from "../prop-kinds.ts";
@@ -323,9 +323,7 @@ export class LeasedWorkflow extends Construct {
 function checkPermits(terms: Omit<WorkflowTerms, "keeperArn" | "work">): void {
   const { permits, whenHeld, once, leaseDurationMs, retentionMs } = terms;
   if (permits === undefined) return;
-  if (!(Number.isInteger(permits) && permits >= 1 && permits <= mostWorkflowPermits)) {
-    throw new Error(`permits is ${numberText(permits)}: set a whole number from 1 to ${mostWorkflowPermits}`);
-  }
+  checkWholeNumber("permits", permits, 1, mostWorkflowPermits);
   if (once)
     throw new Error("once is set beside permits, and a semaphore has no slots: leave one of them out");
   if (whenHeld !== "fail" && whenHeld !== "skip") {
